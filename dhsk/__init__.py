@@ -64,7 +64,8 @@ if TYPE_CHECKING:
         SmoothedKernel,
     )
     from dhsk.progress import Progress
-    from dhsk.results.asked import Fitting, LowRank, Output, Refit, StratifiedFolds
+    from dhsk.results.asked import Fitting, Output, Refit, StratifiedFolds
+    from dhsk.results.low_rank import LowRank
     from dhsk.samples import (
         hyperspherical_map,
         multinomial_map,
@@ -105,7 +106,8 @@ _HOME = {
         "SmoothedKernel",
     ],
     "progress": ["Progress"],
-    "results.asked": ["Fitting", "LowRank", "Output", "Refit", "StratifiedFolds"],
+    "results.asked": ["Fitting", "Output", "Refit", "StratifiedFolds"],
+    "results.low_rank": ["LowRank"],
     "samples.spectrum": ["Spectrum"],
     "samples.vectorizer": ["Vectorizer"],
     "samples": [

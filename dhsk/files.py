@@ -107,7 +107,7 @@ class FileBeside:
                 self.file: IO[Any] = self._beside.open(mode, **options)
             """Open for writing."""
             self._lock = os.dup(self.file.fileno())  # it outlasts the file until that is renamed
-            if _is_locked(self._lock) is not False and is_at(self._lock, self._beside):
+            if try_lock(self._lock) is not False and is_at(self._lock, self._beside):
                 break
             self.discard()  # taken for abandoned before it was locked
 
@@ -179,25 +179,30 @@ def remove_abandoned(folder: Path) -> None:
     _tidied.add(folder)
     with suppress(OSError):
         for file in folder.glob(f".*.{_machine()}*{_PART}"):
-            with suppress(OSError):
-                _remove_if_abandoned(file)
+            with suppress(OSError), abandoned(file) as descriptor:
+                if descriptor is not None:
+                    file.unlink()
 
 
-def _remove_if_abandoned(file: Path) -> None:
+@contextmanager
+def abandoned(file: Path) -> Iterator[int | None]:
+    """Lock a file of this user that no process holds; yield its descriptor, None for another.
+
+    Links are not followed. Raises `OSError` if it cannot be opened.
+    """
     descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)
         ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-        if ours and _is_locked(descriptor) and is_at(descriptor, file):
-            file.unlink()
+        yield descriptor if ours and try_lock(descriptor) and is_at(descriptor, file) else None
     finally:
         os.close(descriptor)
 
 
-def _is_locked(descriptor: int) -> bool | None:
+def try_lock(descriptor: int, mode: int = fcntl.LOCK_EX) -> bool | None:
     """Lock an open file; False if another process has, None if its file system has no locks."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
     except OSError as error:
         return False if error.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
     return True
@@ -212,18 +217,21 @@ def is_at(descriptor: int, file: Path) -> bool:
 
 
 @cache
-def _machine() -> str:
-    """Six digits that tell the running system from others, on which its locks may not be seen."""
+def boot_id() -> str:
+    """What tells the running system from others, on which its locks may not be seen."""
     boot = Path("/proc/sys/kernel/random/boot_id")
-    name = boot.read_text() if boot.exists() else socket.gethostname()
-    return sha256(name.encode()).hexdigest()[:6]
+    return boot.read_text().strip() if boot.exists() else socket.gethostname()
+
+
+def _machine() -> str:
+    """Six digits of the running system."""
+    return sha256(boot_id().encode()).hexdigest()[:6]
 
 
 def remove_parts(folder: Path) -> None:
     """Remove the parts that killed processes left in a folder and all below it."""
-    for pattern in (f".*{_PART}", "*.partial"):  # the second of earlier versions
-        for file in folder.rglob(pattern):
-            file.unlink(missing_ok=True)
+    for file in folder.rglob(f".*{_PART}"):
+        file.unlink(missing_ok=True)
 
 
 @contextmanager

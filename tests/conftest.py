@@ -10,9 +10,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from itertools import zip_longest
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
+from urllib.request import Request, urlopen
 
 import mpmath
 import numpy as np
@@ -28,8 +30,11 @@ settings.register_profile("default", derandomize=True, deadline=None)
 settings.load_profile("default")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test that is slow beyond some cases, the first of them are not."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Of a test that is slow beyond some cases, the first are not; long files come first."""
     cases: Counter[str] = Counter()
     for item in items:
         mark = item.get_closest_marker("slow")
@@ -39,16 +44,50 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         cases[name] += 1
         if cases[name] <= mark.kwargs["beyond"]:
             item.own_markers.remove(mark)
+    yield  # to what deselects tests
+    if hasattr(config, "workerinput"):
+        items[:] = longest_first(items)
+
+
+SECONDS = {"real": 30.0, "slow": 2.0}
+"""About what a test with a mark takes; one without takes a tenth of a second."""
+
+
+def longest_first(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The same tests, file by file, so that no process has a long file when the others have ended.
+
+    Files that wait for real parts take turns with others, which compute.
+    """
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting, computing = [], []
+    for file in sorted(files.values(), key=lambda tests: -sum(map(seconds_of, tests))):
+        (waiting if any(map(is_real, file)) else computing).append(file)
+    turns = zip_longest(waiting, computing, fillvalue=[])
+    return [test for two in turns for file in two for test in file]
+
+
+def seconds_of(item: pytest.Item) -> float:
+    """About how long a test takes."""
+    return max((t for name, t in SECONDS.items() if item.get_closest_marker(name)), default=0.1)
+
+
+def is_real(item: pytest.Item) -> bool:
+    """Whether a test waits for a real part."""
+    return item.get_closest_marker("real") is not None
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes() -> None:
-    """Give BLAS one thread in each of several processes of tests.
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Give BLAS one thread in each of several processes of tests, and keep the order of files.
 
     Its threads spin while they wait: where those of two processes share the cores, some files take
-    three times as long.
+    three times as long. And xdist would begin with the files of most tests, and end with those of
+    few, which are the longest.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    config.option.loadscopereorder = False
 
 
 @pytest.fixture(autouse=True)
@@ -318,12 +357,7 @@ def object_server() -> Iterator[dict[str, str]]:
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
             "AWS_REGION": "us-east-1",
         }
-        make = f"""if True:
-            import boto3
-            client = boto3.client("s3", endpoint_url="http://127.0.0.1:{port}")
-            client.create_bucket(Bucket="bucket")"""
-        names = known | {"AWS_DEFAULT_REGION": "us-east-1"}
-        subprocess.run([sys.executable, "-c", make], env=os.environ | names, check=True)
+        urlopen(Request(f"{known['AWS_ENDPOINT_URL']}/bucket", method="PUT")).close()
         yield known
     finally:
         server.kill()

@@ -19,13 +19,14 @@ PROCESSES = 3
 SCRIPT = """
 import sys
 import numpy as np
-from dhsk.solvers.sources import _fill_symmetric, _gather
+from dhsk.linear.active_rows import add_rows
+from dhsk.solvers.smo import settle
 sys.stdin.readline()
-K, rows = np.zeros((4, 4)), np.arange(2)
-_gather(np.eye(4), rows, rows, K[:2, :2])
-_fill_symmetric(K, np.ones((2, 2)), 0, 2)
-assert K.sum() == 10
-print(sum(sum(one.stats.cache_misses.values()) for one in (_gather, _fill_symmetric)))
+sums, b = np.zeros((1, 4)), np.array([1.0, 1e-18])
+add_rows(np.eye(4), np.ones((4, 1)), sums)
+settle(b, np.zeros(2), np.ones(2))
+assert sums.sum() == 4 and b.tolist() == [1.0, 0.0]
+print(sum(sum(one.stats.cache_misses.values()) for one in (add_rows, settle)))
 """
 """Needs two compiled functions, and prints how many of them it compiled."""
 

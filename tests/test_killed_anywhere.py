@@ -130,15 +130,10 @@ class _KilledError(BaseException):
 @pytest.fixture
 def entries_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every entry is written, not one in a while; few samples are multiplied in passes too."""
-    monkeypatch.setattr("dhsk.solvers.round_checkpoint._QUIET", 0.0)
-    monkeypatch.setattr("dhsk.solvers.conjugate_gradients.SolveCheckpoint.__init__", _never_quiet)
+    monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
     monkeypatch.setattr(eigenpairs, "SMALL", 20)
-    monkeypatch.setattr("dhsk.estimators.posterior._AT_ONCE", 25)
-    monkeypatch.setattr("dhsk.estimators.evidence._MOST_ITERATIONS", 1)
-
-
-def _never_quiet(self: Any, entries: Any = None, name: str = "", _: float = 0.0) -> None:
-    self.entries, self.name, self.quiet, self._next = entries or Checkpoint(None), name, 0.0, 0.0
+    monkeypatch.setattr("dhsk.estimators.posterior.AT_ONCE", 25)
+    monkeypatch.setattr("dhsk.estimators.evidence.MOST_ITERATIONS", 1)
 
 
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """The cluster of a command: an existing one, or a local one that ends with the command."""
 
-import logging
-import signal
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
@@ -14,6 +12,7 @@ from distributed import TimeoutError as LateError
 from dhsk.commands.options import Cluster
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.cluster import connect
+from dhsk.execution.upstream import undisturbed, without_logs
 from dhsk.verbosity import Verbosity, verbosity
 
 CLOSING_SECONDS = 5.0
@@ -24,7 +23,7 @@ CLOSING_SECONDS = 5.0
 def connected(asked: Cluster) -> Iterator[Client]:
     """Yield a client of the cluster of the options; a local cluster ends with the context."""
     client = connect(asked.cluster, **asked.how_many)
-    with _without_logs("distributed.client"), _without_logs("distributed.batched"):
+    with without_logs("distributed.client"), without_logs("distributed.batched"):
         try:
             if asked.cluster == "local" and verbosity() >= Verbosity.USUAL and find_spec("bokeh"):
                 click.echo(f"dashboard: {client.dashboard_link}", err=True)
@@ -32,20 +31,8 @@ def connected(asked: Cluster) -> Iterator[Client]:
         except BaseException:
             _close(client)
             raise
-        with _undisturbed():
+        with undisturbed():
             _close(client)
-
-
-@contextmanager
-def _without_logs(name: str) -> Iterator[None]:
-    """Silence a logger: one sentence says what is wrong, Dask would say how it tries again."""
-    logger = logging.getLogger(name)
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def _close(client: Client) -> None:
@@ -59,18 +46,6 @@ def connected_if_asked(asked: Cluster, *, needed: bool) -> AbstractContextManage
     source = click.get_current_context().get_parameter_source("cluster")
     here = source is ParameterSource.DEFAULT and asked.workers is None and not needed
     return nullcontext() if here else connected(asked)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Ignore signals: interrupted while it ends, Dask takes ten seconds and prints tracebacks."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

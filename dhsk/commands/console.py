@@ -15,6 +15,8 @@ from rich.table import Table
 
 from dhsk.costs import Cost, costs_told, tell_cost
 from dhsk.kernels import HeatKernel, Kernel
+from dhsk.samples.maps import MAPS
+from dhsk.samples.weighted import TFIDF
 from dhsk.verbosity import Verbosity, verbosity
 
 WIDEST: Final = 100
@@ -108,13 +110,9 @@ def kernel_words(kernel: Kernel) -> str:
 
 def map_words(name: str) -> str:
     """Name of a map of the samples, and what it does."""
-    does = {
-        "hyperspherical": "square roots of proportions",
-        "projective": "rows of norm 1",
-        "identity": "rows as they are",
-        "tfidf": "tf-idf, rows of norm 1",
-    }.get(name)
-    return f"map {name}" + (f" ({does})" if does else "")
+    if name == TFIDF:
+        return f"map {name} (tf-idf, rows of norm 1)"
+    return f"map {name}" + (f" ({MAPS[name].does})" if name in MAPS else "")
 
 
 def say_json(facts: Mapping[str, Any]) -> None:

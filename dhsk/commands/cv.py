@@ -53,7 +53,8 @@ from dhsk.objects.places import (
     remove_scratch,
 )
 from dhsk.report import write_report
-from dhsk.results.asked import CHOICES, Fitting, LowRank, Output, Refit, StratifiedFolds
+from dhsk.results.asked import CHOICES, Fitting, Output, Refit, StratifiedFolds
+from dhsk.results.low_rank import LowRank
 from dhsk.samples import AnyVectorizer, Samples, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
 from dhsk.samples.weighted import TFIDF

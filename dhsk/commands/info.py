@@ -9,7 +9,6 @@ import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
 from dhsk.commands.earlier_run import TABLES
-from dhsk.commands.info_samples import samples_file
 from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError, StoreError
@@ -17,14 +16,13 @@ from dhsk.gram.storage.header import Header, short
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
-from dhsk.models.files import in_python, load_any
-from dhsk.models.fitted import FittedState
+from dhsk.models.files import FittedState, load_any
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, bytes_below, size_of
 from dhsk.samples import AnyVectorizer, Spectrum, is_gram_store, vectorizer_of
-from dhsk.samples.documents import open_text_folder
 from dhsk.samples.paths import Origin
+from dhsk.samples.readers import describe
 from dhsk.units import format_bytes
 
 
@@ -89,24 +87,20 @@ def _samples(path: Place) -> Description | None:
         origin = Origin.of(str(path))
     except InputError:
         return None
-    if (origin.is_folder and is_gram_store(origin.path)) or (
-        origin.is_text_folder and not _has_texts(origin)
-    ):
+    if origin.is_folder and is_gram_store(origin.path):
         return None
-    found = samples_file(origin)
+    try:
+        found = describe(origin)
+    except InputError:
+        if not origin.is_text_folder:
+            raise
+        return None
     if found is None:
         return None
     size = size_of(origin.path) if origin.path.is_file() else None
     rows = [*found.rows, *([] if size is None else [("on disk", format_bytes(size))])]
     facts = {"kind": "samples", "path": path, "bytes": size, **found.facts}
     return Description(f"samples {path}: {found.words}", rows, found.following, facts)
-
-
-def _has_texts(origin: Origin) -> bool:
-    try:
-        return bool(open_text_folder(origin).files)
-    except InputError:
-        return False
 
 
 def _gram(path: Place) -> Description:
@@ -225,11 +219,16 @@ def _features(path: Place) -> Description:
 
 
 def _file(path: Place) -> Description:
+    from dhsk.estimators.saving import in_python  # scikit-learn, which no store needs
+
     found = load_any(path)
-    return _fitted(path, found) if isinstance(found, FittedState) else _model(path, found)
+    made = in_python(found, path)
+    if isinstance(found, FittedState):
+        return _fitted(path, found, made)
+    return _model(path, found, made)
 
 
-def _fitted(path: Place, state: FittedState) -> Description:
+def _fitted(path: Place, state: FittedState, made: str) -> Description:
     size, names, row_map = size_of(path) or 0, state.feature_names, state.row_map
     numbers = {k: v for k, v in state.learnt.items() if isinstance(v, bool | int | float | str)}
     arrays = {name: value.shape for name, value in state.arrays.items()}
@@ -257,7 +256,7 @@ def _fitted(path: Place, state: FittedState) -> Description:
         "arrays": arrays,
         "notes": dict(state.notes), "bytes": size,
     }  # fmt: skip
-    following = [f"{in_python(state, path)} in Python"]
+    following = [f"{made} in Python"]
     return Description(f"fitted {state.estimator} {path}", rows, following, facts)
 
 
@@ -265,7 +264,7 @@ def _word(value: float | str) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _model(path: Place, model: SvcModel | LowRankModel) -> Description:
+def _model(path: Place, model: SvcModel | LowRankModel, made: str) -> Description:
     size = size_of(path) or 0
     own_rows, own_facts = _exact(model) if isinstance(model, SvcModel) else _low_rank(model)
     names = model.feature_names
@@ -283,7 +282,7 @@ def _model(path: Place, model: SvcModel | LowRankModel) -> Description:
     ]
     following = [
         f"dhsk predict {path} {'TEXTS' if model.vectorizer else 'SAMPLES'} --out FILE",
-        f"{in_python(model, path)}.predict(X) in Python",
+        f"{made}.predict(X) in Python",
     ]
     facts = {
         "kind": f"{'exact' if isinstance(model, SvcModel) else 'low-rank'} model", "path": path,
@@ -354,7 +353,7 @@ def _convergence(model: SvcModel | LowRankModel) -> str:
 
 
 def _training(model: SvcModel | LowRankModel) -> list[tuple[str, str]]:
-    """What the notes say of the training; files of earlier versions say less."""
+    """What the notes say of the training."""
     notes = model.notes
     rows = []
     if notes.get("n_samples"):
@@ -364,5 +363,6 @@ def _training(model: SvcModel | LowRankModel) -> list[tuple[str, str]]:
     # Shown by themselves; the time scale is that of the kernel, unless one was given as a whole.
     own = {"C", "kernel", "time_scale", "tol", "loss", "sphere_map", "zero_rows"}
     given = {k: v for k, v in dict(notes.get("parameters", {})).items() if k not in own}
-    words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    usual = (None, "error")  # the latter of `indefinite`
+    words = [f"{name}={value!r}" for name, value in given.items() if value not in usual]
     return [*rows, *([("parameters", ", ".join(words))] if words else [])]

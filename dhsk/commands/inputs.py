@@ -14,8 +14,12 @@ from dhsk.errors import InputError
 from dhsk.files import refuse_device
 from dhsk.objects.places import Place, check_writable
 from dhsk.samples import AnyVectorizer, Samples, Spectrum, Vectorizer, is_gram_store, open_samples
-from dhsk.samples.paths import ARROW, JSONL, SVMLIGHT, TABLES, TEXT_FILES, Origin
-from dhsk.samples.table import TableSamples
+from dhsk.samples.arrow import ARROW
+from dhsk.samples.csv_tables import TABLES, TableSamples
+from dhsk.samples.json_lines import JSONL
+from dhsk.samples.paths import Origin
+from dhsk.samples.svmlight import SVMLIGHT
+from dhsk.samples.text_folder import TEXT_FILES
 
 
 def open_samples_of(

@@ -7,11 +7,11 @@ import click
 
 from dhsk.commands.parameters import WHOLE_NUMBERS, PlaceParameter
 from dhsk.commands.table import DATA, FIT, RUN, TableRow, gathered, option, rows_of
-from dhsk.kernels import NAMED, TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
+from dhsk.kernels import NAMED, TIME_SCALES, Kernel, named_kernel, parameters_of
+from dhsk.samples.maps import MAPS
 from dhsk.units import parse_bytes
 
 KERNELS = NAMED
-MAPS = ("hyperspherical", "projective", "identity")
 SELECTIONS = ("rpcholesky", "uniform", "kmeans")
 LOSSES = ("squared_hinge", "logistic")
 DTYPES: Final = click.Choice(["float32", "float64"])
@@ -186,12 +186,13 @@ def make_kernels(names: list[str], dim: int, given: dict[str, Any]) -> list[Kern
     """
     kernels: list[Kernel] = []
     for name in names:
-        if name in ("heat", "parametrix"):
+        needed = parameters_of(name)
+        if "time" in needed:
             scales = given["time_scale"] or list(TIME_SCALES)
             if name == "parametrix":
                 scales = given["parametrix_scale"] or scales
             kernels += [make_kernel(dim, name, time_scale=scale) for scale in scales]
-        elif name == "gaussian":
+        elif "sigma" in needed:
             kernels += [make_kernel(dim, name, sigma=width) for width in given["sigma"]]
         else:
             kernels.append(make_kernel(dim, name))
@@ -210,12 +211,6 @@ def make_kernel(
     """Make one kernel for samples of `dim` features; without a time, its time scale is 1."""
     if time is not None and time_scale is not None:
         raise click.UsageError("give --time or --time-scale, not both")
-    if time is None and kernel in ("heat", "parametrix"):
-        time = time_at_scale(dim, 1.0 if time_scale is None else time_scale)
-    parameters: dict[str, dict[str, Any]] = {
-        "heat": {"dim": dim, "time": time},
-        "parametrix": {"time": time},
-        "gaussian": {"sigma": sigma},
-        "polynomial": {"degree": degree, "offset": offset},
-    }
-    return kernel_from_spec({"name": kernel} | parameters.get(kernel, {}))
+    scale = 1.0 if time_scale is None else time_scale
+    given = {"time": time, "sigma": sigma, "degree": degree, "offset": offset}
+    return named_kernel(kernel, dim, scale, **given)

@@ -25,8 +25,7 @@ from dhsk.kernels import Kernel
 from dhsk.objects.places import Place, bytes_below
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
-from dhsk.planning.rates import kernel_seconds
-from dhsk.planning.rates_cache import known_rates
+from dhsk.planning.rates import kernel_seconds, known_rates
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples
 from dhsk.units import counted, format_bytes, human_seconds

@@ -20,7 +20,7 @@ from dhsk.commands.parameters import PathParameter, PlaceParameter
 from dhsk.commands.plan_json import gram_facts, training_facts
 from dhsk.commands.plan_next import Proposals
 from dhsk.commands.plan_training import (
-    Training,
+    Classifiers,
     plan_training,
     say_training,
     time_training,
@@ -37,8 +37,14 @@ from dhsk.models.sources import RowsShape
 from dhsk.objects.places import free_bytes
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
-from dhsk.planning.rates import Rates, kernel_seconds, measure_rates
-from dhsk.planning.rates_cache import cache_file, known_rates, save_rates
+from dhsk.planning.rates import (
+    Rates,
+    cache_file,
+    kernel_seconds,
+    known_rates,
+    measure_rates,
+    save_rates,
+)
 from dhsk.units import parse_bytes
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -101,7 +107,7 @@ def plan(
     samples: str | None,
     paper: dict[str, Any],
     machine: dict[str, Any],
-    training: Training,
+    training: Classifiers,
     kernel: dict[str, Any],
     tiles: dict[str, Any],
     table: Reading,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dhsk.commands.plan_training import Timed, TrainingPlans
+from dhsk.execution.memory import Share
 from dhsk.planning.prediction import Prediction
-from dhsk.planning.training import PlannedFit
 
 
 def gram_facts(prediction: Prediction, passes: int) -> dict[str, Any]:
@@ -68,6 +68,6 @@ def training_facts(plans: TrainingPlans, timed: Mapping[int | None, Timed]) -> d
     }
 
 
-def _fit_facts(fit: PlannedFit | None) -> dict[str, Any] | None:
+def _fit_facts(fit: Share | None) -> dict[str, Any] | None:
     """Memory of a fit; None if it does not fit."""
-    return None if fit is None else {"bytes": fit.need.total, "how": fit.how}
+    return None if fit is None else {"bytes": fit.need.total, "how": fit.way}

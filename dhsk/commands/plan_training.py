@@ -25,7 +25,7 @@ from dhsk.planning.pilot import SMALLEST, Pilot, run_pilot
 from dhsk.planning.training import (
     COLUMNS,
     GridShape,
-    TrainingPlan,
+    Training,
     equal_classes,
     exact_training,
     low_rank_training,
@@ -41,7 +41,7 @@ MOST_PILOT_RANK = 2000
 
 
 @dataclass(frozen=True)
-class Training:
+class Classifiers:
     """Classifiers to plan."""
 
     ranks: tuple[list[int], ...]
@@ -64,7 +64,7 @@ class Training:
 
 training_options = gathered(
     "training",
-    Training,
+    Classifiers,
     *rows_of(
         FIT,
         option(
@@ -96,13 +96,13 @@ class TrainingPlans:
     kernel: Kernel
     labels: NDArray[Any] | None
     grid: GridShape
-    ways: dict[int | None, TrainingPlan]
+    ways: dict[int | None, Training]
 
 
 def plan_training(
     rows: RowsShape,
     kernel: Kernel,
-    options: Training,
+    options: Classifiers,
     labels: NDArray[Any] | None,
     gram: GramPlan,
     allowed: Allowance,
@@ -117,7 +117,7 @@ def plan_training(
     if labels is not None:
         sizes = tuple(np.unique(labels, return_counts=True)[1].tolist())
     grid = GridShape(sizes, *options.grid)
-    ways: dict[int | None, TrainingPlan] = {None: exact_training(rows, grid, allowed, gram)}
+    ways: dict[int | None, Training] = {None: exact_training(rows, grid, allowed, gram)}
     for rank in options.named(n) or sorted({min(rank, n) for rank in RANKS}):
         own = rows if usual_dtype(kernel, n, rank) == "float64" else single
         of_grid = single if takes_float32(kernel) else rows
@@ -141,7 +141,7 @@ class Timed:
 
 
 def time_training(
-    plans: TrainingPlans, samples: Samples | None, options: Training
+    plans: TrainingPlans, samples: Samples | None, options: Classifiers
 ) -> dict[int | None, Timed]:
     """Time pilot fits of the exact classifier and of the ranks that were named, with labels."""
     if samples is None or plans.labels is None:
@@ -158,7 +158,7 @@ def time_training(
 
 
 def say_training(
-    plans: TrainingPlans, timed: Mapping[int | None, Timed], options: Training
+    plans: TrainingPlans, timed: Mapping[int | None, Timed], options: Classifiers
 ) -> None:
     """Print the memory of classifiers, and their seconds if there are labels."""
     grid = plans.grid
@@ -179,7 +179,7 @@ def say_training(
             say(f"{way.name}: {found.refused}")
             continue
         say(f"pilot of {way.name}, C = {options.C:g}: {pilot.timed}")
-        least = "" if way.model is None or way.model.ample else "at least "
+        least = "" if way.model is None or way.model.whole else "at least "
         rows.append([way.name, *(least + pilot.words(n, fits) for fits in (1, grid.fits))])
     if not rows:
         return

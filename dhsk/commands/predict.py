@@ -20,12 +20,12 @@ from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import prediction_cost
 from dhsk.commands.table import gathered, option
 from dhsk.errors import InputError
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import Place, written
 from dhsk.samples import Samples, Vectorizer, read_labels
+from dhsk.samples.csv_tables import usual_id_column
 from dhsk.samples.names import in_order
-from dhsk.samples.table import usual_id_column
 
 if TYPE_CHECKING:
     from dhsk.models.exact import SvcModel
@@ -96,9 +96,9 @@ def predict(
     memory = cluster.limit
     shown = _Table(loaded, columns)
     fitted, width = RowsShape.of(loaded.rows), loaded.width
-    say_cost_of(lambda: prediction_cost(opened, fitted, width, len(shown.header), memory))
+    say_cost_of(lambda: prediction_cost(opened, fitted, width, len(shown.header), Run(memory)))
     with connected_if_asked(cluster, needed=False) as client, show_progress() as progress:
-        options = RunOptions(memory, client, report=progress)
+        options = Run(memory, client, report=progress)
         right = _write_predictions(shown, opened, out, truth, options)
     if truth is not None:
         say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
@@ -150,19 +150,19 @@ class _Table:
 
 
 def _predicted(
-    table: _Table, samples: Samples, options: RunOptions
+    table: _Table, samples: Samples, run: Run
 ) -> Iterator[tuple[NDArray[Any], list[NDArray[Any]]]]:
     """Results of `_Table.of_rows` block by block, and a warning of all-zero samples at the end."""
     from dhsk.models.predict import Predictor
 
     model, row_map = table.model, table.model.row_map
     samples = row_map.to_predict(samples)
-    yield from Predictor(row_map, model.rows, table.of_rows, model.width).blocks(samples, options)
+    yield from Predictor(row_map, model.rows, table.of_rows, model.width).blocks(samples, run)
     row_map.warn(samples)
 
 
 def _write_predictions(
-    table: _Table, samples: Samples, out: Place, truth: NDArray[Any] | None, options: RunOptions
+    table: _Table, samples: Samples, out: Place, truth: NDArray[Any] | None, run: Run
 ) -> int:
     """Write the table; return the number of right labels, 0 without true labels."""
     ids = samples.ids(ROWS)
@@ -171,7 +171,7 @@ def _write_predictions(
     with written(out, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.header if names is None else ["id", *table.header])
-        for predicted, beside in _predicted(table, samples, options):
+        for predicted, beside in _predicted(table, samples, run):
             columns: list[Iterable[Any]] = [predicted, *beside]
             if names is not None:
                 columns.insert(0, islice(names, len(predicted)))

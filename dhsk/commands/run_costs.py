@@ -3,18 +3,15 @@
 from typing import Any
 
 import numpy as np
-from distributed import Client
 
 from dhsk.costs import Cost
 from dhsk.execution.limits import core_count
-from dhsk.execution.memory import Allowance
-from dhsk.execution.workers import resources_of
+from dhsk.execution.run import Run
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
-from dhsk.models.exact_plan import plan_exact
-from dhsk.models.fit_plan import FitCounts, plan_fits
+from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits
 from dhsk.models.low_rank_plan import plan_low_rank
-from dhsk.models.predict_plan import BlockNeed, plan_prediction
+from dhsk.models.predict import BlockNeed, plan_prediction
 from dhsk.models.sources import RowsShape
 from dhsk.planning.fits import FLOPS, SUPPORT, exact_seconds, low_rank_seconds
 from dhsk.samples import Samples
@@ -24,16 +21,14 @@ LABEL_BYTES, NUMBER_BYTES = 8, 20
 """Bytes of a label and of a number in a table of predictions, about."""
 
 
-def exact_cost(
-    samples: Samples, y: Any, dtype: str, memory: int | None, client: Client | None, *, store: bool
-) -> Cost:
+def exact_cost(samples: Samples, y: Any, dtype: str, run: Run) -> Cost:
     """Cost of an exact SVM, in this process or on workers."""
     rows, sizes = RowsShape.of_samples(samples, dtype), np.unique(y, return_counts=True)[1].tolist()
-    counts, resources = FitCounts.of_classes(sizes), resources_of(client, memory)
+    counts, resources, store = FitCounts.of_classes(sizes), run.resources, run.store is not None
     gram = make_plan(GramSides.of([samples]), resources, layout="triangle" if store else "none")
     products = 0
-    if client is None and not store:
-        peak = plan_exact(rows, counts, sizes, Allowance.now(memory)).need.total
+    if run.client is None and not store:
+        peak = plan_exact(rows, counts, sizes, run.allowance).need.total
     else:
         products = gram.disk_bytes
         fits = plan_fits(counts, np.dtype(dtype), 1, resources, on_sets=not store)
@@ -50,17 +45,11 @@ def exact_cost(
     )
 
 
-def low_rank_cost(
-    samples: Samples, y: Any, dtype: str, landmarks: int, memory: int | None, client: Client | None
-) -> Cost:
+def low_rank_cost(samples: Samples, y: Any, dtype: str, landmarks: int, run: Run) -> Cost:
     """Cost of a linear classifier on Nyström features, in this process or on workers."""
     rows, classes = RowsShape.of_samples(samples, dtype), len(np.unique(y))
-    columns = 1 if classes == 2 else classes
-    resources = resources_of(client, memory)
-    allowed, r = Allowance.now(memory), resources
-    if client is not None:
-        allowed = Allowance(memory, r.idle_bytes, r.memory - r.idle_bytes, r.threads)
-    peak = plan_low_rank(rows, landmarks, columns, allowed).need.total
+    columns, resources = 1 if classes == 2 else classes, run.resources
+    peak = plan_low_rank(rows, landmarks, columns, run.allowance).need.total
     plan = make_plan(GramSides.of([samples]), resources, layout="none")
     model = landmarks * (rows.nbytes // rows.n + 8 * columns)
     return Cost(
@@ -69,16 +58,16 @@ def low_rank_cost(
             rows.n, plan.multiply_adds, landmarks, columns, 1, resources.threads
         ),
         memory=peak,
-        disk=model if client is None else model + plan.disk_bytes,
+        disk=model if run.client is None else model + plan.disk_bytes,
         stays=model,
     )
 
 
 def prediction_cost(
-    samples: Samples, fitted: RowsShape, width: int, columns: int, memory: int | None
+    samples: Samples, fitted: RowsShape, width: int, columns: int, run: Run
 ) -> Cost:
     """Cost of predictions, of which a table has some columns, a label and numbers."""
-    allowed = Allowance.now(memory)
+    allowed = run.allowance
     need = plan_prediction(BlockNeed(samples, fitted, width), 0, allowed).need
     n = samples.shape[0]
     table = n * (LABEL_BYTES + NUMBER_BYTES * (columns - 1))

@@ -39,6 +39,7 @@ from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import exact_cost, low_rank_cost
 from dhsk.commands.table import FIT, gathered, option, rows_of
 from dhsk.costs import Cost
+from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
@@ -47,8 +48,6 @@ from dhsk.samples.weighted import TFIDF
 from dhsk.units import format_bytes, human_seconds
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from dhsk.estimators import HeatSVC, NystromSVC
     from dhsk.models.exact import SvcModel
     from dhsk.models.low_rank import LowRankModel
@@ -112,9 +111,9 @@ def train(
     an interrupt.
     """
     from dhsk.execution.checkpoint import Checkpoint
-    from dhsk.linear.checkpoint import PREFIX as NEWTON
     from dhsk.models.exact_checkpoint import PREFIX as EXACT
-    from dhsk.nystrom.checkpoint import PREFIX as LANDMARKS
+    from dhsk.models.train_low_rank import PREFIX as NEWTON
+    from dhsk.nystrom.approximation import PREFIX as LANDMARKS
 
     check_out(out, samples, labels)
     _check_rank(fit)
@@ -129,7 +128,8 @@ def train(
         TreeMemory() as tree,
         connected_if_asked(cluster, needed=fit["store"] is not None) as client,
     ):
-        say_cost_of(lambda: _cost(opened, y, chosen, fit, cluster.limit, client))
+        run = Run(cluster.limit, client, store=fit["store"])
+        say_cost_of(lambda: _cost(opened, y, chosen, fit, run))
         _fit(estimator.set_params(client=client), opened, y, journal)
     estimator.save(out)
     for prefix in (NEWTON, LANDMARKS, EXACT):
@@ -153,18 +153,17 @@ def _cost(
     y: Any,
     kernel: Kernel | str,
     fit: dict[str, Any],
-    limit: int | None,
-    client: "Client | None",
+    run: Run,
 ) -> Cost:
-    """What the fit will cost; `limit` is the allowed memory."""
+    """What the fit will cost."""
     if fit["rank"] is None:
         dtype = fit["dtype"] or "float64"
-        return exact_cost(samples, y, dtype, limit, client, store=fit["store"] is not None)
+        return exact_cost(samples, y, dtype, run)
     n = samples.shape[0]
     landmarks = min(n, ceil(fit["rank"] * (fit["oversampling"] or 1.0)))
     shaped = HeatKernel.at_scale(samples.shape[1], 1.0) if isinstance(kernel, str) else kernel
     dtype = fit["dtype"] or usual_dtype(shaped, n, landmarks)
-    return low_rank_cost(samples, y, dtype, landmarks, limit, client)
+    return low_rank_cost(samples, y, dtype, landmarks, run)
 
 
 def _check_rank(fit: dict[str, Any]) -> None:

@@ -19,8 +19,7 @@ from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels.centre import centres_of, without_centres
 from dhsk.models.archive import was_written_here
-from dhsk.models.files import Loaded, in_python, load_any
-from dhsk.models.fitted import FittedState
+from dhsk.models.files import FittedState, Loaded, load_any
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, opened
@@ -81,15 +80,20 @@ def _verify_other(store: Place) -> None:
         model = _checked_model(store)
         with opened(store) as file, np.load(file, allow_pickle=False) as archive:
             say(f"{store}: all {len(archive.files)} arrays are sound")
-        fitted = isinstance(model, FittedState)
-        following = (
-            in_python(model, store) if fitted else f"dhsk predict {store} SAMPLES --out FILE"
-        )
-        say(f"next:   {following}")
+        say(f"next:   {_next_of(model, store)}")
         return
     features = FeatureStore.open(store)
     features.check_sound()
     say(f"{store}: all {features.n_blocks} blocks of features are sound")
+
+
+def _next_of(model: Loaded, path: Place) -> str:
+    """What to do with a model."""
+    if not isinstance(model, FittedState):
+        return f"dhsk predict {path} SAMPLES --out FILE"
+    from dhsk.estimators.saving import in_python  # scikit-learn, which no store needs
+
+    return in_python(model, path)
 
 
 def _checked_model(path: Place) -> Loaded:

@@ -1,7 +1,7 @@
 """Base of the estimators: common parameters, clones, mapped rows, messages."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -11,29 +11,35 @@ from distributed import Client
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import SUPPORT, Floats, Rows, blocks
+from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto, time_scale_of
 from dhsk.estimators.saving import SavedEstimator
-from dhsk.execution.limits import own_room
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
+from dhsk.gram.compute import compute_gram
+from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel
-from dhsk.kernels.base import positive_parameter
+from dhsk.kernels.base import Indefinite, check_semidefinite, positive_parameter
+from dhsk.kernels.centre import with_all_entries
 from dhsk.models.predict import Predictor
+from dhsk.objects.places import Place, parse_place
+from dhsk.progress import OnProgress, ignore
 from dhsk.run_progress import passes_of_call
 from dhsk.samples import (
     Samples,
     ZeroRows,
     ZeroRule,
+    of_counts,
     open_samples,
     parse_sphere_map,
     parse_zero_rule,
 )
-from dhsk.samples.memory import are_texts, from_memory, refuse_anndata, refuse_gram, refuse_texts
+from dhsk.samples.memory import are_texts, from_memory
 from dhsk.samples.weighted import MapName, fixed_map
 from dhsk.units import parse_bytes
 
@@ -49,34 +55,33 @@ _OF_A_TIME: Final = (None, "heat", "parametrix")
 
 
 class HeatEstimator(SavedEstimator):
-    """Base of the estimators; a fit sets `kernel_` and `_fitted_map`."""
+    """Base of the estimators; a fit sets `kernel_` and `_fitted_map`.
 
+    They are dataclasses of their parameters, which dataclasses leave as they are given, as
+    scikit-learn's contract asks.
+    """
+
+    time_scale: float | Auto
+    sphere_map: MapName | None
+    zero_rows: ZeroRule
+    kernel: Kernel | str | None
+    dtype: str | None
+    memory: int | str | None
     client: Client | None = None
+    store: str | Place | None = None
+    journal: str | Place | None = None
+    indefinite: Indefinite = "allow"
     _fitted_map: RowMap
+    _rows: Rows
+    """Samples of the fit, mapped, if predictions need them; a CSR row may stand for the centre."""
     _dtypes: ClassVar[tuple[str | None, ...]] = ("float32", "float64")
-
-    def __init__(
-        self,
-        time_scale: float | Auto,
-        sphere_map: MapName | None,
-        zero_rows: ZeroRule,
-        kernel: Kernel | str | None,
-        dtype: str | None,
-        memory: int | str | None,
-    ) -> None:
-        self.time_scale = time_scale
-        self.sphere_map = sphere_map
-        self.zero_rows = zero_rows
-        self.kernel = kernel
-        self.dtype = dtype
-        self.memory = memory
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         own = self._family.default_map
         chosen = own if self.sphere_map is None else self.sphere_map
         tags.input_tags.sparse = True
-        counts = str(chosen) == "hyperspherical" or isinstance(self.kernel, SmoothedKernel)
+        counts = of_counts(str(chosen)) or isinstance(self.kernel, SmoothedKernel)
         tags.input_tags.positive_only = counts
         return tags
 
@@ -119,13 +124,25 @@ class HeatEstimator(SavedEstimator):
     def _bytes(self) -> int | None:
         return None if self.memory is None else parse_bytes(self.memory)
 
+    def _run(self, report: OnProgress = ignore) -> Run:
+        """Where this estimator computes, within what memory, and where it is recorded."""
+        places = {"store": self.store, "journal": self.journal}
+        parsed = {k: None if v is None else parse_place(k, v) for k, v in places.items()}
+        return Run(self._bytes(), self.client, **parsed, report=report)
+
     def _validated(self, X: Any, **options: Any) -> Any:
         """Validate X, or X and y, by scikit-learn; the map checks the values."""
-        refuse_anndata(X)
-        refuse_gram(X)
-        refuse_texts(X, type(self).__name__)
-        X = self._in_order(X, reset=options.get("reset", True))
-        return validate_data(self, X, accept_sparse="csr", ensure_all_finite=False, **options)
+        return super()._validated(X, ensure_all_finite=False, **options)
+
+    @contextmanager
+    def _begun(self, progress: Show, **guesses: float) -> Iterator[Run]:
+        """The run of a fit, told with its passes; errors are in scikit-learn's words."""
+        with passes_shown(progress, **guesses) as told, in_scikit_words(self):
+            yield self._run(told.report)
+
+    def _current(self) -> AbstractContextManager[Any]:
+        """Have the client's workers make passes."""
+        return self.client.as_current() if self.client else nullcontext()
 
     def _samples(self, X: Any) -> Samples:
         """Open validated samples, with their feature names."""
@@ -143,6 +160,7 @@ class HeatEstimator(SavedEstimator):
         kernel = parse_kernel(self.kernel or HeatKernel.name, dim, first)
         dtype = self._product_dtype(kernel, samples.shape[0])
         chosen = check_kernels([kernel], [samples], fixed_map(self.sphere_map), dtype)
+        check_semidefinite(kernel, self.indefinite)
         row_map = RowMap(kernel, chosen, dtype, ZeroRows(self.zero_rows))
         if is_auto(self.time_scale) and self.kernel in _OF_A_TIME:
             return replace(row_map, kernel=few.kernel_at_spread(row_map))
@@ -163,16 +181,28 @@ class HeatEstimator(SavedEstimator):
         check_is_fitted(self)
         return time_scale_of(self.kernel_, self.n_features_in_)
 
-    def _map_to_fit(self, X: Any, weights: Floats | None = None) -> Rows:
+    def _map_to_fit(self, X: Any, run: Run, weights: Floats | None = None) -> Rows:
         """Map the samples of a fit, in memory."""
         samples = self._samples(X)
-        with in_scikit_words(self):
-            row_map = self._row_map(SamplePairs(samples, weights))
-            self._keep_map(row_map)
-            room = own_room(self._bytes())
-            rows = row_map.all_of(samples, room, passes_of_call().report)
+        row_map = self._row_map(SamplePairs(samples, weights))
+        self._keep_map(row_map)
+        rows = row_map.all_of(samples, run)
         row_map.warn(samples)
         return rows
+
+    def _gram(self, X: Any) -> GramMatrix:
+        """The kernel matrix of the samples of a fit, computed on demand, or in the store."""
+        return compute_gram(
+            self._samples(X),
+            self.kernel_,
+            sphere_map=fixed_map(self.sphere_map),
+            zero_rows=ZeroRows(self.zero_rows),  # the warning was given when the rows were mapped
+            store=self.store,
+            dtype=self._fitted_map.dtype,
+            product_dtype=self._fitted_map.dtype,
+            memory=self.memory,
+            client=self.client,
+        )
 
     def _predicted(
         self, X: Any, fitted: Rows, function: Callable[[Rows], Any], width: int, row_bytes: int
@@ -180,10 +210,9 @@ class HeatEstimator(SavedEstimator):
         """Results of a function of samples, see `Predictor`, of row_bytes each."""
         row_map = self._fitted_map.anew()
         samples = row_map.to_predict(self._new_samples(X))
-        options = RunOptions(self._bytes(), self.client, report=passes_of_call().report)
+        run = Run(self._bytes(), self.client, report=passes_of_call().report)
         with in_scikit_words(self):
-            predictor = Predictor(row_map, fitted, function, width)
-            found = predictor.whole(samples, options, row_bytes)
+            found = Predictor(row_map, fitted, function, width).whole(samples, run, row_bytes)
         row_map.warn(samples)
         return found
 
@@ -198,6 +227,12 @@ class HeatEstimator(SavedEstimator):
         """Products of the kernel matrix of samples and fitted rows with coefficients."""
         function = partial(_sums_of_block, kernel or self.kernel_, fitted, coef)
         return self._predicted(X, fitted, function, coef.shape[1], 8 * coef.shape[1])
+
+
+def rows_of_fit(estimator: HeatEstimator) -> Rows:
+    """Samples of the fit, mapped to the sphere, (N, dim)."""
+    check_is_fitted(estimator)
+    return with_all_entries(estimator._rows)
 
 
 def _sums_of_block(kernel: Kernel, fitted: Rows, coef: Floats, rows: Rows) -> Any:

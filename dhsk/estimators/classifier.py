@@ -4,6 +4,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import update_wrapper
 from types import MethodType
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
@@ -20,11 +21,12 @@ from dhsk.errors import InputError, InputWarning
 from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
-from dhsk.execution.options import RunOptions
+from dhsk.estimators.saving import READERS, read_by_other
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
-from dhsk.models.files import load_model, read_by_other, save_model
+from dhsk.models.files import load_any, save_model
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.problem import Problem, sample_factors
 from dhsk.objects.places import Place, parse_place, scratch_in
@@ -48,15 +50,17 @@ class _WithProbabilities(Generic[Method]):
     As `sklearn.utils.metaestimators.available_if` makes them, whose error says no way out.
     """
 
+    __wrapped__: Method
+
     def __init__(self, method: Method) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
+        update_wrapper(self, method)  # type: ignore[arg-type]  # no function, but wraps one
 
     def __get__(self, estimator: Any, kind: type[Any]) -> Any:
+        method = self.__wrapped__
         if estimator is None:
-            return self._method
+            return method
         estimator._check_probabilities()
-        return MethodType(self._method, estimator)
+        return MethodType(method, estimator)
 
 
 def with_probabilities(method: Method) -> Method:
@@ -76,10 +80,14 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     """Type of `model_`."""
     model_: Model
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Take down which model's files this classifier reads."""
+        super().__init_subclass__(**options)
+        if "_model_type" in vars(cls):
+            READERS[cls._model_type] = cls
+
     @abstractmethod
-    def _train(
-        self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
-    ) -> Model:
+    def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> Model:
         """Train a model on opened samples, with checked parameters and weights."""
 
     @abstractmethod
@@ -103,25 +111,15 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Parameters
         ----------
         X
-            Samples by row, (N, dim), dense or sparse.
         y
             Labels, (N,), of at least two classes.
         sample_weight
             Factors of C, (N,), at least 0; samples of weight 0 are not used.
         progress
-            Function that is called with `Progress` events; True for bars.
-
-        Returns
-        -------
-        Self
-            The fitted estimator.
 
         Raises
         ------
-        InputError
-            Parameters, samples or weights are invalid; the message names the row.
-        BudgetError
-            The fit needs more memory, or more disk space, than there is.
+        InputError, BudgetError
         """
         self._check()
         X, y = self._validated(X, y=y)
@@ -129,24 +127,44 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         with in_scikit_words(self), shown(progress) as report:
             return self._fit(self._samples(X), np.asarray(y), weights, report)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predicted label of each sample, (N,).
+    def fit_samples(
+        self,
+        samples: Any,
+        y: ArrayLike,
+        progress: Show = None,
+        journal: str | Place | None = None,
+    ) -> Self:
+        """Fit to samples in a file, which may be larger than memory for `NystromSVC`.
+
+        `HeatSVC` has those in memory that the fit needs.
 
         Parameters
         ----------
-        X
-            Samples by row, (N, dim).
+        samples
+            Argument or result of `dhsk.open_samples`, (N, dim).
+        y
+            Labels, (N,).
+        progress
+        journal
+            Folder or ``s3://`` prefix for checkpoints. The same call resumes after an interruption
+            and ends with the same model, if `random_state` of `NystromSVC` is a number; remove the
+            folder when the model is saved. None for no checkpoints.
+
+        Raises
+        ------
+        InputError, BudgetError
         """
+        opened, labels, weights = self._opened(samples, y)
+        with shown(progress) as report:
+            return self._fit(opened, labels, weights, report, journal)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicted label of each sample, (N,)."""
         model = self._fitted
         return self._by_blocks(X, model.predict, model.classes.itemsize)
 
     def decision_function(self, X: Any) -> Floats:
         """Decision values of the classes, for `HeatSVC` those of `sklearn.svm.SVC`.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
 
         Returns
         -------
@@ -162,25 +180,13 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
 
     @with_probabilities
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, (N, k), as in `sklearn.svm.SVC` or a one-vs-rest logistic model.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
-        """
+        """Class probabilities, (N, k), as in `sklearn.svm.SVC` or a one-vs-rest logistic model."""
         model = self._fitted
         return self._by_blocks(X, model.probabilities, 8 * len(model.classes))
 
     @with_probabilities
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of `predict_proba`, (N, k).
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
-        """
+        """Logarithms of `predict_proba`, (N, k)."""
         logarithms: Floats = np.log(self.predict_proba(X))
         return logarithms
 
@@ -202,9 +208,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         settings = {"C": float(C), "tol": float(self.tol), **self._sigmoid_folds}
         problem = make_problem(y, sample_weights, self.class_weight, **settings)
         kept = None if journal is None else parse_place("journal", journal)
-        options = RunOptions(
-            self._bytes(), self.client, journal=kept, scratch=scratch_in(kept), report=report
-        )
+        run = replace(self._run(report), journal=kept, scratch=scratch_in(kept))
         weights = None
         if self.sphere_map == TFIDF:
             (weights,) = inverse_frequencies(samples, (sample_weights > 0)[:, None])
@@ -213,7 +217,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         row_map = self._row_map(few)
         if is_auto(self.C):
             problem = replace(problem, C=few.C(row_map))
-        model = self._train(problem, samples, row_map, options)
+        model = self._train(problem, samples, row_map, run)
         row_map.warn(samples)
         notes = {**model.notes, **self._notes()}
         self._learned(replace(model, feature_weights=weights, notes=notes))
@@ -234,13 +238,12 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
 
     @classmethod
     def _read(cls, path: str | Place) -> Self:
-        model: Any = load_model(path)
+        model: Any = load_any(path)
         if not isinstance(model, cls._model_type):
             raise read_by_other(model, path)
         parameters = dict(model.notes.get("parameters", {}))
         spec = parameters.pop("kernel", None)
         weights = parameters.pop("class_weight", None)
-        parameters.pop("probability", None)  # of earlier versions: the model has sigmoids or none
         return cls.of_model(
             model,
             kernel=kernel_from_spec(spec) if isinstance(spec, dict) else spec,

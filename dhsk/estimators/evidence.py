@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.estimators.posterior import MatricesOfRows, preconditioner_of
-from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.execution.checkpoint import Checkpoint, KeptProducts, digest_of
 from dhsk.execution.limits import core_count, own_room
 from dhsk.execution.workers import computing
 from dhsk.kernels import HeatKernel, Kernel
@@ -27,7 +27,6 @@ from dhsk.solvers.likelihood import (
     estimated_likelihood,
     exact_likelihood,
 )
-from dhsk.solvers.product_checkpoint import CheckpointedProducts
 from dhsk.solvers.sources import ArraySource, Source
 
 Solver = Literal["cholesky", "iterative"]
@@ -38,7 +37,7 @@ DENSE: Final = 4000
 DENSE_MATRICES: Final = 5
 """Matrices in memory at a time then, at most: K, its derivative, the inverse and copies."""
 
-_MOST_ITERATIONS: Final = 30
+MOST_ITERATIONS: Final = 30
 
 _USUAL: Final = 10
 """Likelihoods that a fit takes, about."""
@@ -87,7 +86,6 @@ class EvidenceSettings:
     max_passes: int
     n_probes: int
     seed: int
-    memory: int | None
     entries: Checkpoint
     """Products of the matrix."""
 
@@ -95,11 +93,6 @@ class EvidenceSettings:
     def fits_any(self) -> bool:
         """Whether likelihoods are compared."""
         return self.fits_time or self.fits_noise
-
-    @property
-    def solving(self) -> dict[str, Any]:
-        """Arguments of `solve_ridge`."""
-        return {"tol": self.tol, "max_passes": self.max_passes}
 
 
 @dataclass(eq=False)
@@ -213,7 +206,7 @@ class Evidence:
             return -found.value / n, -(found.gradient * np.exp(logs))[free] / n
 
         own = [bound for bound, used in zip(bounds, free, strict=True) if used]
-        options = {"maxiter": _MOST_ITERATIONS, "ftol": _CLOSE / n, "gtol": _CLOSE / n}
+        options = {"maxiter": MOST_ITERATIONS, "ftol": _CLOSE / n, "gtol": _CLOSE / n}
         if self.solver == "iterative":
             options["maxls"] = _SEARCHES
         end: Any = minimize(  # type: ignore[call-overload]  # its types know no loss with gradient
@@ -234,7 +227,7 @@ class Evidence:
         self.count += 1
         self.passes += found.passes
         if dense:
-            most = max(self.count, _MOST_ITERATIONS if self.settings.fits_any else 1)
+            most = max(self.count, MOST_ITERATIONS if self.settings.fits_any else 1)
             words = f"log likelihood {found.value:,.1f}, noise {noise:.3g}"
             told.report(Progress("likelihoods", self.count, most, words))
         return found
@@ -263,13 +256,13 @@ class Evidence:
             self._probes,
             preconditioner_of(self.rows, kernel, noise, self.landmarks),
             slope,
-            self.settings.solving,
+            {"tol": self.settings.tol, "max_passes": self.settings.max_passes},
         )
 
     def _kept(self, source: Source, kernel: Kernel) -> "_KeptProducts":
         """Products with a matrix that a killed fit finds again."""
         name = [self._digest, kernel.to_spec(), type(source).__name__]
-        products = CheckpointedProducts(source.product, self.settings.entries, name)
+        products = self.settings.entries.replay(source.product, name)
         return _KeptProducts(source.n, products)
 
 
@@ -278,7 +271,7 @@ class _KeptProducts:
     """A matrix of which products are kept."""
 
     n: int
-    product: CheckpointedProducts
+    product: KeptProducts
 
 
 def _float64(values: Floats) -> Floats:

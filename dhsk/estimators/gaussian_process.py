@@ -1,8 +1,7 @@
 """Gaussian process regression on Gram matrices that may be larger than memory."""
 
 import warnings
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, check_auto, is_auto
+from dhsk.estimators.base import HeatEstimator, rows_of_fit
 from dhsk.estimators.evidence import (
     Evidence,
     EvidenceSettings,
@@ -24,12 +24,12 @@ from dhsk.estimators.evidence import (
 )
 from dhsk.estimators.posterior import MatricesOfRows, Posterior
 from dhsk.estimators.problem import random_numbers
-from dhsk.estimators.regression import KernelRegression, Rank
+from dhsk.estimators.regression import Rank, check_rank, most_columns, source_of
 from dhsk.execution.checkpoint import Checkpoint
-from dhsk.execution.limits import own_room
+from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.kernels.base import whole_parameter
-from dhsk.objects.places import Place, parse_place
+from dhsk.objects.places import Place
 from dhsk.samples import SphereMap, ZeroRule
 
 PREFIX: Final = "gaussian-process-"
@@ -41,10 +41,11 @@ _FIRST_NOISE: Final = 0.1
 """Noise with which a fit begins, relative to the mean square of the targets."""
 
 
+@dataclass(eq=False, repr=False)
 class HeatGaussianProcessRegressor(
     MultiOutputMixin,  # type: ignore[misc]  # scikit-learn has no types
     RegressorMixin,  # type: ignore[misc]
-    KernelRegression,
+    HeatEstimator,
 ):
     """Gaussian process regression, by default with the exact heat kernel on the hypersphere.
 
@@ -61,10 +62,7 @@ class HeatGaussianProcessRegressor(
         1 - K over pairs of samples is 0.6. Not used if `kernel` is given.
     noise
         Variance of the noise, above 0, which is added to the diagonal of K; "auto" fits it.
-    sphere_map, zero_rows
-        As for `HeatKernelRidge`.
-    kernel
-        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
+    sphere_map, zero_rows, kernel
     normalize_y
         Whether the model is of y less its mean, divided by its standard deviation.
     solver
@@ -78,7 +76,6 @@ class HeatGaussianProcessRegressor(
     preconditioner_rank
         Columns of the low-rank preconditioner of the iterative solver, see `HeatKernelRidge`.
     dtype, memory
-        As for `HeatKernelRidge`.
     client
         Dask client whose workers compute the matrix in passes if it does not fit in memory, and
         predict means of many samples. Clones share it, and it is not pickled.
@@ -91,16 +88,12 @@ class HeatGaussianProcessRegressor(
 
     Attributes
     ----------
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
+    kernel_, time_scale_
     noise_
         Variance of the noise.
     dual_coef_
         Coefficients (K + noise I)^-1 y of the normalised targets, (N,) or (N, k).
     X_fit_
-        Samples, mapped to the sphere, (N, dim).
     log_marginal_likelihood_value_, log_marginal_likelihood_error_
         Log marginal likelihood, summed over targets, and its standard error, 0 if exact.
     gradient_, gradient_error_
@@ -119,7 +112,6 @@ class HeatGaussianProcessRegressor(
     converged_
         Whether residuals are at most `tol`, and the fit of time and noise ended at a maximum.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -142,7 +134,7 @@ class HeatGaussianProcessRegressor(
     True
     """
 
-    store = None
+    X_fit_ = property(rows_of_fit)
     _learnt = (
         "noise_", "dual_coef_", "log_marginal_likelihood_value_",
         "log_marginal_likelihood_error_", "gradient_", "gradient_error_", "solver_", "residual_",
@@ -150,37 +142,23 @@ class HeatGaussianProcessRegressor(
         "_landmarks", "_in_memory",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        time_scale: float | Auto = "auto",
-        noise: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        normalize_y: bool = False,
-        solver: Solver | Auto = "auto",
-        n_probes: int = 16,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        preconditioner_rank: Rank = "auto",
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        journal: str | Place | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.noise = noise
-        self.normalize_y = normalize_y
-        self.solver = solver
-        self.n_probes = n_probes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.preconditioner_rank = preconditioner_rank
-        self.client = client
-        self.journal = journal
-        self.random_state = random_state
+    time_scale: float | Auto = "auto"
+    noise: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    normalize_y: bool = False
+    solver: Solver | Auto = "auto"
+    n_probes: int = 16
+    tol: float = 1e-6
+    max_iter: int = 1000
+    preconditioner_rank: Rank = "auto"
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    journal: str | Place | None = None
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any, *, progress: Show = None) -> Self:
         """Fit to samples.
@@ -188,31 +166,21 @@ class HeatGaussianProcessRegressor(
         Parameters
         ----------
         X
-            Samples by row, (N, dim), dense or sparse.
         y
             Targets, (N,) or (N, k), which share time and noise.
         progress
-            Function that is called with `Progress` events; True for bars.
-
-        Returns
-        -------
-        HeatGaussianProcessRegressor
-            The fitted estimator.
 
         Raises
         ------
-        InputError
-            A parameter or a row is invalid; the message names the row.
-        BudgetError
-            The mapped samples need more memory than there is.
+        InputError, BudgetError
         """
         self._check_parameters()
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
         targets = np.asarray(y, dtype=np.float64)
         columns = self._normalised(targets.reshape(len(targets), -1))
-        with passes_shown(progress, reading=1, fit=2), self._current():
-            self._rows = self._map_to_fit(X)
-            evidence = self._begun(X, columns)
+        with self._begun(progress, reading=1, fit=2) as run, self._current():
+            self._rows = self._map_to_fit(X, run)
+            evidence = self._evidence(X, columns, run)
             evidence.fit()
         self._take(evidence, targets.shape)
         return self
@@ -226,23 +194,16 @@ class HeatGaussianProcessRegressor(
         Parameters
         ----------
         X
-            Samples by row, (M, dim), dense or sparse.
         return_std
             Whether standard deviations are returned too. They are those of f, without the noise.
         progress
-            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
         mean
-            (M,) or (M, k) as y.
+            (N,) or (N, k) as y.
         std
             Of the shape of the mean, if `return_std`.
-
-        Raises
-        ------
-        InputError
-            A row is invalid; the message names it.
         """
         check_is_fitted(self)
         with passes_shown(progress):
@@ -257,7 +218,7 @@ class HeatGaussianProcessRegressor(
             return means.reshape(shape)
         X = self._validated(X, reset=False)
         row_map = self._fitted_map.anew()
-        rows = row_map.all_of(row_map.to_predict(self._samples(X)), own_room(self._bytes()))
+        rows = row_map.all_of(row_map.to_predict(self._samples(X)), Run(self._bytes()))
         with self._current():
             deviation = np.sqrt(self._posterior.variances(rows))
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
@@ -274,17 +235,8 @@ class HeatGaussianProcessRegressor(
             self._bytes(),
             float(self.tol),
             self.max_iter,
-            self._entries(STD_PREFIX),
+            Checkpoint(self._run().journal, STD_PREFIX),
         )
-
-    def _current(self) -> AbstractContextManager[Any]:
-        """Have the client's workers make the passes."""
-        return self.client.as_current() if self.client else nullcontext()
-
-    def _entries(self, prefix: str) -> Checkpoint:
-        """Checkpoints in the journal."""
-        folder = None if self.journal is None else parse_place("journal", self.journal)
-        return Checkpoint(folder, prefix)
 
     @classmethod
     def _read(cls, path: str | Place) -> Self:
@@ -292,15 +244,15 @@ class HeatGaussianProcessRegressor(
         made._matrices = MatricesOfRows(made._rows, made._in_memory)
         return made
 
-    def _begun(self, X: Any, columns: Floats) -> Evidence:
+    def _evidence(self, X: Any, columns: Floats, run: Run) -> Evidence:
         """Likelihood of normalised targets, before it is computed."""
-        rows, kernel, memory = self._rows, self.kernel_, self._bytes()
+        rows, kernel = self._rows, self.kernel_
         if kernel.positive_semidefinite is False:
             raise InputError(
                 f"the {kernel.label} kernel is not positive semi-definite, so it is no covariance"
             )
-        dense = is_dense(self.solver, rows.shape[0], memory)
-        source = None if dense else self._source(self._samples(X), rows, kernel)
+        dense = is_dense(self.solver, rows.shape[0], run.memory)
+        source = None if dense else source_of(rows, kernel, run, lambda: self._gram(X))
         noise: Any = self.noise
         settings = EvidenceSettings(
             fits_time=self._fits_time,
@@ -309,18 +261,19 @@ class HeatGaussianProcessRegressor(
             max_passes=self.max_iter,
             n_probes=self.n_probes,
             seed=int(random_numbers(self.random_state).randint(2**31)),
-            memory=memory,
-            entries=self._entries(PREFIX),
+            entries=Checkpoint(run.journal, PREFIX),
         )
         if settings.fits_noise:
             noise = _FIRST_NOISE * (float(np.mean(columns**2)) or 1.0)
-        rank = 0 if source is None else self._most_columns(rows, kernel, source)
+        rank = 0
+        if source is not None:
+            rank = most_columns(self.preconditioner_rank, rows, kernel, source, run)
         return Evidence(rows, columns, kernel, float(noise), settings, source, rank)
 
     def _check_parameters(self) -> None:
         """Check all parameters before any work."""
         self._check("tol")
-        self._check_rank()
+        check_rank(self.preconditioner_rank)
         parse_solver(self.solver)
         whole_parameter("max_iter", self.max_iter, 2)
         whole_parameter("n_probes", self.n_probes, 2)

@@ -1,5 +1,6 @@
 """Kernel principal component analysis on Gram matrices that may be larger than memory."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -8,9 +9,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.estimators.automatic import Auto
-from dhsk.estimators.on_gram import KeepsRows
+from dhsk.estimators.base import rows_of_fit
 from dhsk.estimators.spectral import SpectralEstimator
 from dhsk.gram.spectra import warn_unless_converged
 from dhsk.gram.views import centred
@@ -24,10 +25,10 @@ SMALLEST = 1e-12
 """Eigenvalues below this share of the largest one are taken for 0, as in scikit-learn."""
 
 
+@dataclass(eq=False, repr=False)
 class HeatKernelPCA(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
-    KeepsRows,
     SpectralEstimator,
 ):
     """Kernel PCA, by default with the exact heat kernel on the hypersphere.
@@ -40,27 +41,10 @@ class HeatKernelPCA(
     ----------
     n_components
         Number of components; at most the number of samples are found.
-    time_scale
-        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given.
-    sphere_map, zero_rows
-        As for `HeatKernelRidge`.
-    kernel
-        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
+    time_scale, sphere_map, zero_rows, kernel
     tol
         Upper bound on the residuals of the eigenpairs, relative to the largest eigenvalue.
-    max_iter
-        Largest number of iterations, each one pass over the matrix. The fit warns if they are not
-        enough.
-    dtype, memory
-        As for `HeatKernelRidge`.
-    client
-        Dask client whose workers compute the matrix, and transform many samples as long as it is
-        open. Clones share it, and it is not pickled.
-    store
-        Folder for the matrix, which is computed if it is not yet there, and read in each pass.
-    journal
-        Folder for a checkpoint of each pass: the same fit resumes there after an interruption.
+    max_iter, dtype, memory, client, store, journal
     random_state
         Seed of the first vectors.
 
@@ -72,18 +56,12 @@ class HeatKernelPCA(
         Their eigenvectors in columns, (N, k).
     residuals_
         Residual of each eigenpair, relative to the largest eigenvalue, from a new pass.
-    X_fit_
-        Samples, mapped to the sphere, (N, dim).
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
+    X_fit_, kernel_, time_scale_
     n_iter_
         Number of iterations.
     converged_
         Whether the residuals are at most `tol`.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -107,55 +85,28 @@ class HeatKernelPCA(
         "_offset",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        tol: float = 1e-8,
-        max_iter: int = MAX_PASSES,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        store: str | Place | None = None,
-        journal: str | Place | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.client = client
-        self.store = store
-        self.journal = journal
-        self.random_state = random_state
+    X_fit_ = property(rows_of_fit)
+    n_components: int = 2
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    tol: float = 1e-8
+    max_iter: int = MAX_PASSES
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    store: str | Place | None = None
+    journal: str | Place | None = None
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Fit to samples.
 
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim), dense or sparse.
-        y
-            Ignored.
-        progress
-            Function that is called with `Progress` events; True for bars.
-
-        Returns
-        -------
-        HeatKernelPCA
-            The fitted transformer.
-
         Raises
         ------
-        InputError
-            A parameter or a row is invalid; the message names the row.
-        BudgetError
-            The mapped samples, or the eigenvectors, need more memory than there is.
+        InputError, BudgetError
         """
         del y
         k = whole_parameter("n_components", self.n_components, 1)
@@ -168,9 +119,9 @@ class HeatKernelPCA(
             means[:] = products(np.ones(n)) / n
             return lambda V: centred(products(centred(V)))
 
-        with passes_shown(progress, reading=1, tiles=2, passes=10):
-            self._rows = self._map_to_fit(X)
-            found = self._eigenpairs(X, self._rows, min(k, n), operator)
+        with self._begun(progress, reading=1, tiles=2, passes=10) as run:
+            self._rows = self._map_to_fit(X, run)
+            found = self._eigenpairs(X, self._rows, min(k, n), operator, run)
         warn_unless_converged(found)
         values = found.values
         self.eigenvalues_ = np.where(values > SMALLEST * max(values[0], 0.0), values, 0.0)
@@ -183,34 +134,13 @@ class HeatKernelPCA(
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, progress: Show = None) -> Floats:
-        """Fit to samples, and return their scores, (N, k), from the eigenvectors.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim), dense or sparse.
-        y
-            Ignored.
-        progress
-            As for `fit`.
-        """
+        """Fit to samples, and return their scores, (N, k), from the eigenvectors."""
         self.fit(X, y, progress=progress)
         scores: Floats = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
         return scores
 
     def transform(self, X: Any) -> Floats:
-        """Scores of samples on the components, (M, k).
-
-        Parameters
-        ----------
-        X
-            Samples by row, (M, dim), dense or sparse.
-
-        Raises
-        ------
-        InputError
-            A row is invalid; the message names it.
-        """
+        """Scores of samples on the components, (N, k)."""
         check_is_fitted(self)
         return self._sums(X, self._rows, self._coef) - self._offset
 

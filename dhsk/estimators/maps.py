@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Rows
 from dhsk.estimators.base import in_scikit_words
@@ -13,7 +13,7 @@ from dhsk.estimators.saving import SavedEstimator
 from dhsk.samples import SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.clipped import ClippedSamples
 from dhsk.samples.maps import map_whole
-from dhsk.samples.memory import from_memory, refuse_anndata, refuse_gram, refuse_texts
+from dhsk.samples.memory import from_memory
 from dhsk.samples.weighted import inverse_frequencies, weigh
 
 
@@ -28,25 +28,13 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check samples.
 
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim), dense or sparse.
-        y
-            Ignored.
-
         Returns
         -------
         Self
             The fitted transformer.
-
-        Raises
-        ------
-        InputError
-            A row has no image on the sphere; the message names it.
         """
         del y
-        X = self._checked(X, reset=True)
+        X = self._validated(X, ensure_min_features=2)  # one maps to one or two points
         with in_scikit_words(self):
             self._learn(X)
         self._map(X)
@@ -55,23 +43,13 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
     def transform(self, X: Any) -> Rows:
         """Map samples to the sphere.
 
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim), dense or sparse.
-
         Returns
         -------
         Rows
             Unit rows, (N, dim), float64; CSR if `X` is sparse.
-
-        Raises
-        ------
-        InputError
-            A row has no image on the sphere; the message names it.
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        X = self._validated(X, reset=False)
         if self._name == "hyperspherical":
             samples = ClippedSamples(from_memory(X))
             (X,) = samples.blocks(X.shape[0])
@@ -88,14 +66,6 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        refuse_anndata(X)
-        refuse_gram(X)
-        refuse_texts(X, type(self).__name__)
-        X = self._in_order(X, reset=reset)
-        least = 2 if reset else 1  # one feature maps to one or two points
-        return validate_data(self, X, accept_sparse="csr", ensure_min_features=least, reset=reset)
 
     def _map(self, X: Any) -> tuple[Rows, ZeroRows]:
         """Unit rows, and the count of all-zero samples."""
@@ -117,13 +87,10 @@ class HypersphericalMap(_SphereMap):
     Parameters
     ----------
     zero_rows
-        What to do with rows that are all zero. "center" maps them to the centre of the positive
-        orthant, and warns of their number. "error" raises an error that names the first.
 
     Attributes
     ----------
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -151,13 +118,10 @@ class ProjectiveMap(_SphereMap):
     Parameters
     ----------
     zero_rows
-        What to do with rows that are all zero. "center" maps them to the centre of the positive
-        orthant, and warns of their number. "error" raises an error that names the first.
 
     Attributes
     ----------
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -184,15 +148,12 @@ class TfidfMap(_SphereMap):
     Parameters
     ----------
     zero_rows
-        What to do with rows that are all zero. "center" maps them to the centre of the positive
-        orthant, and warns of their number. "error" raises an error that names the first.
 
     Attributes
     ----------
     idf_
         Weights of the features, (dim,).
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     Examples
     --------

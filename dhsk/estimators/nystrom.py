@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import dask.array as da
@@ -16,26 +17,22 @@ from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
-from dhsk.estimators.selection import (
-    check_choice,
-    check_landmark_tol,
-    numbered,
-    usual_oversampling,
-)
 from dhsk.execution.limits import own_room
-from dhsk.execution.options import RunOptions
+from dhsk.execution.memory import require_room
 from dhsk.kernels import Kernel
+from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
-from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
+from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
-from dhsk.nystrom.landmarks import require_room
 from dhsk.objects.places import Place, parse_place
 from dhsk.progress import OnProgress
+from dhsk.results.low_rank import LowRank, usual_oversampling
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
 
 
+@dataclass(eq=False, repr=False)
 class NystromFeatures(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn has no types
     TransformerMixin,  # type: ignore[misc]
@@ -65,14 +62,7 @@ class NystromFeatures(
         with "rpcholesky", up to 3,000 landmarks, whose error is little larger than that of the
         best n_components features, and for 1 with the others. With 1, a third of the kernel values
         are computed.
-    time_scale
-        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given.
-    sphere_map, zero_rows
-        As for `HeatKernelRidge`.
-    landmark_tol
-        Tolerance of the relative trace error, below 1: "rpcholesky" stops adding landmarks when it
-        is reached. 0 for `n_components` features.
+    time_scale, sphere_map, zero_rows, landmark_tol
     dtype
         Type of mapped rows, inner products and features, "float64" or "float32"; sums and
         factorizations are in float64.
@@ -86,7 +76,6 @@ class NystromFeatures(
     Attributes
     ----------
     landmarks_
-        Landmarks, mapped to the sphere, (m, dim).
     landmark_indices_
         Their indices among the samples, (m,); None if `selection` is "kmeans".
     n_components_
@@ -98,12 +87,7 @@ class NystromFeatures(
     trace_error_
         Trace norm of K - Z Z' over the trace of K, for the samples of the fit. It is exact up to
         rounding in `dtype` if the kernel is positive semi-definite.
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    kernel_, time_scale_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -128,27 +112,18 @@ class NystromFeatures(
         "landmark_indices_", "n_components_", "normalization_", "trace_error_", "_landmarks",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        n_components: int = 1000,
-        kernel: Kernel | str | None = None,
-        selection: str | ArrayLike = "rpcholesky",
-        *,
-        oversampling: float | None = None,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        zero_rows: ZeroRule = "center",
-        landmark_tol: float = 0.0,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.n_components = n_components
-        self.selection = selection
-        self.oversampling = oversampling
-        self.landmark_tol = landmark_tol
-        self.random_state = random_state
+    n_components: int = 1000
+    kernel: Kernel | str | None = None
+    selection: str | ArrayLike = "rpcholesky"
+    _: KW_ONLY
+    oversampling: float | None = None
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    zero_rows: ZeroRule = "center"
+    landmark_tol: float = 0.0
+    dtype: str = "float64"
+    memory: int | str | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Choose landmarks and factor their matrix.
@@ -157,22 +132,11 @@ class NystromFeatures(
         ----------
         X
             Samples by row, (N, dim), dense or sparse; a Dask array is read into memory.
-        y
-            Ignored.
-        progress
-            Function that is called with `Progress` events; True for bars.
-
-        Returns
-        -------
-        NystromFeatures
-            The fitted transformer.
+        y, progress
 
         Raises
         ------
-        InputError
-            A parameter or a row is invalid; the message names the row.
-        BudgetError
-            The landmarks and one block of samples need more memory than there is.
+        InputError, BudgetError
         """
         del y
         with shown(progress) as report:
@@ -186,8 +150,9 @@ class NystromFeatures(
 
         Parameters
         ----------
-        X, y, progress
+        X
             As for `fit`.
+        y, progress
 
         Returns
         -------
@@ -222,7 +187,6 @@ class NystromFeatures(
         Raises
         ------
         InputError
-            A row is invalid; the message names it.
         BudgetError
             The features need more memory than there is.
         """
@@ -261,7 +225,6 @@ class NystromFeatures(
         Raises
         ------
         InputError
-            A row is invalid; the message names it.
         BudgetError
             A block needs more memory, or the features more disk space, than there is.
         StoreMismatchError
@@ -273,8 +236,8 @@ class NystromFeatures(
         place, features = parse_place("path", path), self._features
         samples = features.row_map.to_predict(self._opened(X))
         with in_scikit_words(self), shown(progress, reading=1, features=5) as report:
-            room = own_room(self._bytes())
-            stored, held = store_features(samples, features, place, room, report)
+            run = self._run(report)
+            stored, held = store_features(samples, features, place, run)
         features.row_map.warn(samples)
         self._take(held, features, place)
         return stored
@@ -324,7 +287,7 @@ class NystromFeatures(
         in_memory = not (isinstance(X, str | os.PathLike | Samples) or hasattr(X, "chunks"))
         if in_memory:
             return self._samples(self._validated(X, reset=False))
-        samples = in_order(open_samples(X), self._names, "NystromFeatures")
+        samples = in_order(open_samples(X), self._names, type(self).__name__)
         if samples.shape[1] != self.n_features_in_:
             raise InputError(
                 f"{samples.source} has {samples.shape[1]} features, but NystromFeatures is "
@@ -337,29 +300,27 @@ class NystromFeatures(
         """Number of output features, under scikit-learn's name."""
         return self.n_components_
 
+    def _low_rank(self) -> LowRank:
+        """What is asked for; InputError if it cannot be used."""
+        rank = whole_parameter("n_components", self.n_components, 1)
+        selection: Any = self.selection
+        oversampling = self.oversampling
+        if oversampling is None:
+            oversampling = usual_oversampling(rank, selection)
+        return LowRank(rank, selection, oversampling, landmark_tol=self.landmark_tol).checked()
+
     def _approximate(self, X: Any, report: OnProgress) -> Approximation:
         """Fit, and return the approximation."""
         self._check()
-        check_choice(self.n_components, self.selection, self.oversampling)
-        check_landmark_tol(self.landmark_tol)
+        how = self._low_rank()
         samples = self._samples(self._validated(X))
-        selection = numbered(self.selection, samples.shape[0])
-        oversampling = self.oversampling
-        if oversampling is None:
-            oversampling = usual_oversampling(self.n_components, self.selection)
-        how = LandmarkOptions(
-            rank=self.n_components,
-            selection=selection,
-            oversampling=oversampling,
-            landmark_tol=self.landmark_tol,
-            seed=random_numbers(self.random_state).randint(np.iinfo(np.int32).max),
-        )
+        how = how.among(samples.shape[0])
+        seed = random_numbers(self.random_state).randint(np.iinfo(np.int32).max)
         with in_scikit_words(self):
             row_map = self._row_map(SamplePairs(samples))
             self._keep_map(row_map)
-            found = approximate(
-                samples, row_map, how, RunOptions(memory=self._bytes(), report=report)
-            )
+            run = self._run(report)
+            found = approximate(samples, row_map, how, run, seed=seed)
         row_map.warn(samples)
         self._landmarks, self.landmark_indices_ = found.landmarks, found.indices
         self.normalization_, self.trace_error_ = found.root, found.trace_error

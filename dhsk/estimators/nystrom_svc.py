@@ -1,33 +1,33 @@
 """Linear support vector or logistic classifier on Nyström features."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
-from dhsk.bars import Show, shown
-from dhsk.estimators.automatic import Auto, SamplePairs
+from dhsk.estimators.automatic import Auto
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import random_numbers
-from dhsk.estimators.selection import check_choice, check_landmark_tol, numbered
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite, check_semidefinite
+from dhsk.kernels.base import Indefinite, whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.doubts import doubt_of_low_rank
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import Problem
-from dhsk.models.train_low_rank import LossName, LowRankOptions, check_loss, train_low_rank
-from dhsk.objects.places import Place
+from dhsk.models.train_low_rank import train_low_rank
+from dhsk.results.low_rank import LossName, LowRank
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
 
 
+@dataclass(eq=False, repr=False)
 class NystromSVC(HeatClassifier[LowRankModel]):
     """Support vector classification with a low-rank approximation of a kernel.
 
@@ -55,8 +55,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Number of landmarks per feature, at least 1. With more landmarks than features, the
         features are the leading components.
     time_scale
-        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given.
     sphere_map, zero_rows
         As for `HeatSVC`.
     loss
@@ -66,8 +64,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Tolerance of the gradient, relative to that at 0 and to the share of the samples that are
         in the smaller class, as in LIBLINEAR.
     landmark_tol
-        Tolerance of the relative trace error, below 1: "rpcholesky" stops adding landmarks when it
-        is reached. 0 for `n_components` features.
     class_weight
         Factors of C by label, or "balanced"; None for 1. A sample has the factor of its own class
         in the problems of all classes; in `LinearSVC` it has 1 in those of the other classes.
@@ -77,12 +73,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         `GaussianKernel`. None for "float32" if the kernel is spherical or linear and there are more
         than four million feature values, else for "float64". Sums and factorizations are in
         float64.
-    memory
-        Upper bound on the memory of this process, or of all workers of `client`: a number of
-        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
-    client
-        Dask client whose workers fit the model, and predict many samples as long as it is open.
-        Clones share it, and it is not pickled.
+    memory, client
     random_state
         Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same model.
     indefinite
@@ -92,10 +83,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     Attributes
     ----------
-    classes_
-        Labels, (k,).
-    landmarks_
-        Landmarks, mapped to the sphere, (m, dim).
+    classes_, landmarks_
     landmark_indices_
         Their indices among the samples, (m,); None if they are centres of clusters.
     landmark_coef_, intercept_
@@ -117,16 +105,10 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Largest number of Newton steps of a problem.
     converged_
         Whether all problems reached `tol`.
-    C_
-        The C of the fit.
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
+    C_, kernel_, time_scale_
     model_
         The fitted model as `LowRankModel`.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -157,115 +139,51 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     _kept = (
         "n_components", "C", "oversampling", "time_scale", "sphere_map", "zero_rows", "loss",
-        "tol", "landmark_tol", "class_weight", "dtype",
+        "tol", "landmark_tol", "class_weight", "dtype", "indefinite",
     )  # fmt: skip
     _model_type = LowRankModel
     _dtypes = ("float32", "float64", None)
 
-    def __init__(
-        self,
-        n_components: int = 1000,
-        C: float | Auto = "auto",
-        *,
-        kernel: Kernel | str | None = None,
-        selection: str | ArrayLike = "rpcholesky",
-        oversampling: float = 1.0,
-        time_scale: float | Auto = "auto",
-        sphere_map: MapName | None = None,
-        zero_rows: ZeroRule = "center",
-        loss: LossName = "squared_hinge",
-        tol: float = 1e-4,
-        landmark_tol: float = 0.0,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        dtype: str | None = None,
-        memory: int | str | None = None,
-        client: Client | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        indefinite: Indefinite = "error",
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.n_components = n_components
-        self.C = C
-        self.selection = selection
-        self.oversampling = oversampling
-        self.loss = loss
-        self.tol = tol
-        self.landmark_tol = landmark_tol
-        self.class_weight = class_weight
-        self.client = client
-        self.random_state = random_state
-        self.indefinite = indefinite
-
-    def fit_samples(
-        self,
-        samples: Any,
-        y: ArrayLike,
-        progress: Show = None,
-        journal: str | Place | None = None,
-    ) -> Self:
-        """Fit to samples in a file, which may be larger than memory.
-
-        Parameters
-        ----------
-        samples
-            Argument or result of `dhsk.open_samples`, (N, dim).
-        y
-            Labels, (N,).
-        progress
-            Function that is called with `Progress` events; True for bars.
-        journal
-            Folder or ``s3://`` prefix for a checkpoint. If this call is killed, the same call
-            resumes from it and gives the same model, if `random_state` is a number. It can be
-            removed afterwards.
-
-        Returns
-        -------
-        Self
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Parameters or samples are invalid; the message names the row.
-        BudgetError
-            The fit needs more memory than there is.
-        """
-        opened, labels, weights = self._opened(samples, y)
-        with shown(progress) as report:
-            return self._fit(opened, labels, weights, report, journal)
+    n_components: int = 1000
+    C: float | Auto = "auto"
+    _: KW_ONLY
+    kernel: Kernel | str | None = None
+    selection: str | ArrayLike = "rpcholesky"
+    oversampling: float = 1.0
+    time_scale: float | Auto = "auto"
+    sphere_map: MapName | None = None
+    zero_rows: ZeroRule = "center"
+    loss: LossName = "squared_hinge"
+    tol: float = 1e-4
+    landmark_tol: float = 0.0
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    dtype: str | None = None
+    memory: int | str | None = None
+    client: Client | None = None
+    random_state: int | np.random.RandomState | None = None
+    indefinite: Indefinite = "error"
 
     def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
         return self.dtype or usual_dtype(kernel, n_samples, self.n_components)
 
     def _check(self, *positive: str) -> None:
         super()._check(*positive)
-        check_loss(self.loss)
-        check_choice(self.n_components, self.selection, self.oversampling)
-        check_landmark_tol(self.landmark_tol)
+        self._low_rank()
 
-    def _row_map(self, few: SamplePairs) -> RowMap:
-        row_map = super()._row_map(few)
-        check_semidefinite(row_map.kernel, self.indefinite)
-        return row_map
+    def _low_rank(self) -> LowRank:
+        """What is asked for; InputError if it cannot be used."""
+        return LowRank(
+            whole_parameter("n_components", self.n_components, 1),
+            self.selection,  # type: ignore[arg-type]  # any array
+            self.oversampling,
+            self.loss,
+            self.landmark_tol,
+        ).checked()
 
-    def _notes(self) -> dict[str, Any]:
-        notes = super()._notes()
-        if self.indefinite != "error":  # earlier versions read models without it
-            notes["parameters"]["indefinite"] = self.indefinite
-        return notes
-
-    def _train(
-        self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
-    ) -> LowRankModel:
-        how = LowRankOptions(
-            rank=int(self.n_components),
-            selection=numbered(self.selection, samples.shape[0]),
-            oversampling=float(self.oversampling),
-            landmark_tol=float(self.landmark_tol),
-            loss=self.loss,
-            seed=int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max)),
-        )
-        return train_low_rank(problem, samples, row_map, how, options)
+    def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> LowRankModel:
+        how = self._low_rank().among(samples.shape[0])
+        seed = int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max))
+        return train_low_rank(problem, samples, row_map, how, run, seed=seed)
 
     @property
     def landmarks_(self) -> Rows:

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,14 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.errors import BudgetError, InputError
-from dhsk.estimators.automatic import Auto, SamplePairs
+from dhsk.estimators.automatic import Auto
 from dhsk.estimators.base import HeatEstimator
 from dhsk.execution.limits import own_room
-from dhsk.gram.row_map import RowMap
+from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite, check_semidefinite, positive_parameter
+from dhsk.kernels.base import Indefinite, positive_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.problem import sample_factors
 from dhsk.models.rescaling import kernel_in, unit_for
@@ -30,6 +31,7 @@ from dhsk.solvers.smo import padded
 from dhsk.units import format_bytes
 
 
+@dataclass(eq=False, repr=False)
 class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
     """One-class SVM, by default with the exact heat kernel on the hypersphere.
 
@@ -40,32 +42,21 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     nu
         Upper bound on the share of outliers among the training samples, and lower bound on the
         share of support vectors; above 0 and at most 1.
-    time_scale
-        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given.
-    sphere_map, zero_rows
-        As for `HeatKernelRidge`.
-    kernel
-        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
+    time_scale, sphere_map, zero_rows, kernel
     tol
         Tolerance of the KKT violation. The solver continues to 1e-10 if that takes at most four
         times as many steps again.
     dtype
-        Type of mapped rows, inner products and matrix, "float64" or "float32"; the solver's sums
-        are in float64.
     memory
         Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
         for half of the free memory.
     indefinite
-        What to do with a kernel that is known not to be positive semi-definite: "error", or
-        "allow", where the fit may end at a point that is no maximum.
 
     Attributes
     ----------
     support_
         Indices of the support vectors, ascending, (n_sv,).
     support_vectors_
-        Support vectors, mapped to the sphere, (n_sv, dim).
     dual_coef_
         Coefficients b of the support vectors, (n_sv,).
     offset_
@@ -81,12 +72,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     unit_
         Unit of `tol`: a power of two near the mean of 1 - K if the kernel is nearly constant, else
         1.
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    kernel_, time_scale_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -108,23 +94,16 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         "converged_", "unit_", "_support_rows", "_boundary",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        nu: float = 0.5,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        tol: float = 1e-3,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        indefinite: Indefinite = "error",
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.nu = nu
-        self.tol = tol
-        self.indefinite = indefinite
+    nu: float = 0.5
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    tol: float = 1e-3
+    dtype: str = "float64"
+    memory: int | str | None = None
+    indefinite: Indefinite = "error"
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: Show = None
@@ -133,24 +112,14 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
 
         Parameters
         ----------
-        X
-            Samples by row, (N, dim), dense or sparse.
-        y
-            Ignored.
+        X, y
         sample_weight
             Upper bound on each sample's coefficient, (N,); None for 1.
         progress
-            Function that is called with `Progress` events; True for bars.
-
-        Returns
-        -------
-        HeatOneClassSVM
-            The fitted estimator.
 
         Raises
         ------
         InputError
-            A parameter or a row is invalid; the message names the row.
         BudgetError
             The matrix needs more memory than there is.
         """
@@ -161,10 +130,10 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         X = self._validated(X)
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
-        with passes_shown(progress, reading=1, tiles=2, training=5) as told:
-            rows = self._map_to_fit(X, weights)[used]
-            K = self._matrix(rows)
-            found = solve_one_class(K, weights[used], self.nu, self.tol, told.report)
+        with self._begun(progress, reading=1, tiles=2, training=5) as run:
+            rows = self._map_to_fit(X, run, weights)[used]
+            K = self._matrix(rows, run)
+            found = solve_one_class(K, weights[used], self.nu, self.tol, run.report)
         inside = np.flatnonzero(found.coef)
         self.support_ = used[inside]
         self._support_rows = rows[inside]
@@ -184,38 +153,21 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
             )
         return self
 
-    def _matrix(self, rows: Rows) -> NDArray[Any]:
+    def _matrix(self, rows: Rows, run: Run) -> NDArray[Any]:
         """Kernel matrix of mapped rows, padded."""
         n = rows.shape[0]
-        _check_fits(n, rows.dtype.itemsize, own_room(self._bytes()))
+        _check_fits(n, rows.dtype.itemsize, own_room(run.memory))
         # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
         self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[chosen])
         return RowsSource(rows, kernel_in(self.kernel_, self.unit_)).block(np.arange(n))
 
-    def _row_map(self, few: SamplePairs) -> RowMap:
-        row_map = super()._row_map(few)
-        check_semidefinite(row_map.kernel, self.indefinite)
-        return row_map
-
     def score_samples(self, X: Any) -> Floats:
-        """Scores of samples, (M,): the higher, the more like the training samples.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (M, dim), dense or sparse.
-        """
+        """Scores of samples, (N,): the higher, the more like the training samples."""
         check_is_fitted(self)
         return self._constant + self.unit_ * self._stretched_sums(X)
 
     def decision_function(self, X: Any) -> Floats:
-        """Signed distances to the boundary, up to scale, (M,), negative for outliers.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (M, dim), dense or sparse.
-        """
+        """Signed distances to the boundary, up to scale, (N,), negative for outliers."""
         check_is_fitted(self)
         return self.unit_ * (self._stretched_sums(X) - self._boundary)
 
@@ -231,18 +183,12 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         return float((1.0 - self.unit_) * self.dual_coef_.sum())
 
     def _stretched_sums(self, X: Any) -> Floats:
-        """Sums of the stretched kernel, (M,)."""
+        """Sums of the stretched kernel, (N,)."""
         kernel = kernel_in(self.kernel_, self.unit_)
         return self._sums(X, self._support_rows, self.dual_coef_[:, None], kernel)[:, 0]
 
     def predict(self, X: Any) -> Indices:
-        """Predict 1 for inliers and -1 for outliers, (M,).
-
-        Parameters
-        ----------
-        X
-            Samples by row, (M, dim), dense or sparse.
-        """
+        """Predict 1 for inliers and -1 for outliers, (N,)."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
 

@@ -17,12 +17,11 @@ from dhsk.models.gram_source import GramSource
 from dhsk.models.sources import RowsSource
 from dhsk.nystrom.preconditioner import precondition_by
 from dhsk.run_progress import passes_of_call
-from dhsk.solvers.conjugate_gradients import SolveCheckpoint
 from dhsk.solvers.likelihood import NoisePreconditioner, SampledPreconditioner
 from dhsk.solvers.ridge import Means, solve_ridge
 from dhsk.solvers.sources import ArraySource, Source
 
-_AT_ONCE: Final = 512
+AT_ONCE: Final = 512
 """Most samples whose variances share passes."""
 
 _VECTORS: Final = 12
@@ -99,7 +98,7 @@ class Posterior:
         """Variances of f at mapped samples, (M,)."""
         m, passes = rows.shape[0], passes_of_call()
         room = own_room(self.memory) // (8 * _VECTORS * self.matrices.rows.shape[0])
-        size = int(min(_AT_ONCE, max(1, room)))
+        size = int(min(AT_ONCE, max(1, room)))
         if self.cholesky is not None:
             parts = [self._exact(rows[part], self.cholesky) for part in blocks(m, size)]
             return np.concatenate(parts)
@@ -134,7 +133,8 @@ class Posterior:
         fitted, between = self.matrices.rows, self._between(rows)
         means = Means(
             preconditioner_of(fitted, self.kernel, self.noise, self.landmarks),
-            SolveCheckpoint(self.entries, name),
+            self.entries,
+            name,
         )
         source, most = self.matrices.of(self.kernel), self.max_passes
         with computing():

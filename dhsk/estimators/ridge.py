@@ -1,6 +1,7 @@
 """Kernel ridge regression on Gram matrices that may be larger than memory."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,11 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.estimators.automatic import Auto
-from dhsk.estimators.regression import KernelRegression, Rank
-from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import computing
+from dhsk.estimators.base import HeatEstimator, rows_of_fit
+from dhsk.estimators.regression import Rank, check_rank, means_of, source_of
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.models.problem import sample_factors
@@ -24,7 +24,8 @@ from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.ridge import RidgeSolution, solve_ridge
 
 
-class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
     Preconditioned conjugate gradients on a block solve (K + alpha I) b = y for all targets
@@ -35,35 +36,14 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
     ----------
     alpha
         Regularization strength, above 0.
-    time_scale
-        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given.
-    sphere_map
-        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
-        counts), "projective" (division by the length) or "identity". None for the kernel's
-        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
-    zero_rows
-        What to do with samples that are all zero, which have no image on the sphere. "center" maps
-        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
-        their number. "error" raises an error that names the first.
-    kernel
-        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
+    time_scale, sphere_map, zero_rows, kernel
     tol
         Tolerance of the residual, relative to the norm of y.
-    max_iter
-        Largest number of iterations, each one pass over the matrix. The fit warns if they are not
-        enough.
-    dtype
-        Type of mapped rows, inner products and matrix, "float64" or "float32"; sums are in
-        float64.
-    memory
-        Upper bound on the memory of this process, or of all workers of `client`: a number of
-        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
+    max_iter, dtype, memory
     client
         Dask client whose workers compute the matrix if it does not fit in memory, and predict many
         samples as long as it is open. Clones share it, and it is not pickled.
     store
-        Folder for the matrix, which is computed if it is not yet there, and read in each pass.
     preconditioner_rank
         Columns of the low-rank approximation of the matrix that preconditions the iteration [2]_;
         0 for none. "auto" takes about as many as cost four passes over the matrix and fit in a
@@ -79,10 +59,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         Coefficients b, (N,) or (N, k).
     X_fit_
         Samples of a weight above 0, mapped to the sphere, (N, dim).
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
+    kernel_, time_scale_
     residual_
         Largest relative residual of all targets.
     n_iter_
@@ -92,7 +69,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
     converged_
         Whether the residual of every target is at most `tol`.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -113,31 +89,21 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
 
     _learnt = ("dual_coef_", "residual_", "n_iter_", "rank_", "converged_", "_rows")
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        store: str | Path | None = None,
-        preconditioner_rank: Rank = "auto",
-        journal: str | Place | None = None,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.client = client
-        self.store = store
-        self.preconditioner_rank = preconditioner_rank
-        self.journal = journal
+    X_fit_ = property(rows_of_fit)
+    alpha: float = 1.0
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    tol: float = 1e-6
+    max_iter: int = 1000
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    store: str | Path | None = None
+    preconditioner_rank: Rank = "auto"
+    journal: str | Place | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Show = None) -> Self:
         """Fit to samples.
@@ -145,40 +111,31 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         Parameters
         ----------
         X
-            Samples by row, (N, dim), dense or sparse.
         y
             Targets, (N,) or (N, k).
         sample_weight
             Weight of each sample's error, (N,), 1 by default.
         progress
-            Function that is called with `Progress` events; True for bars.
-
-        Returns
-        -------
-        HeatKernelRidge
-            The fitted estimator.
 
         Raises
         ------
-        InputError
-            A parameter or a row is invalid; the message names the row.
-        BudgetError
-            The mapped samples need more memory, or the matrix more disk space, than there is.
+        InputError, BudgetError
         """
         self._check("alpha", "tol")
-        self._check_rank()
+        check_rank(self.preconditioner_rank)
         max_iter = whole_parameter("max_iter", self.max_iter, 2)
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
         targets = np.asarray(y, dtype=np.float64)[used]
         columns, shift = targets.reshape(len(targets), -1), float(self.alpha) / weights[used]
-        # With one BLAS thread bits do not depend on the number of cores.
-        computed = computing(self.client) if self.client else one_blas_thread()
-        with passes_shown(progress, reading=1, tiles=1, landmarks=2, passes=10), computed:
-            self._rows = rows = self._map_to_fit(X, weights)[used]
-            source = self._source(self._samples(X[used]), rows, self.kernel_)
-            means = self._means(rows, self.kernel_, source, shift, columns, float(self.tol))
+        # With one BLAS thread, see `told`, bits do not depend on the number of cores.
+        begun = self._begun(progress, reading=1, tiles=1, landmarks=2, passes=10)
+        with begun as run, run.told():
+            self._rows = rows = self._map_to_fit(X, run, weights)[used]
+            source = source_of(rows, self.kernel_, run, lambda: self._gram(X[used]))
+            system = self.preconditioner_rank, rows, self.kernel_, source, shift
+            means = means_of(*system, run, columns, float(self.tol))
             solution = solve_ridge(
                 source, columns, shift, tol=self.tol, max_passes=max_iter, means=means
             )
@@ -191,18 +148,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predict targets, (M,) or (M, k) as y.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (M, dim), dense or sparse.
-
-        Raises
-        ------
-        InputError
-            A row is invalid; the message names it.
-        """
+        """Predict targets, (N,) or (N, k) as y."""
         check_is_fitted(self)
         coef = self.dual_coef_
         scores = self._sums(X, self._rows, coef.reshape(len(coef), -1))

@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.errors import InputError
+from dhsk.estimators.documentation import describe
 from dhsk.kernels import Kernel
-from dhsk.models.files import load_fitted, read_by_other
-from dhsk.models.fitted import FittedState, save_fitted
+from dhsk.models.files import FittedState, Loaded, load_any, read_by, save_fitted
 from dhsk.objects.places import Place
+from dhsk.samples.memory import refuse_anndata, refuse_gram, refuse_texts
 from dhsk.samples.names import names_in, table_in_order
 
 DEPRECATED: Final = "deprecated"
@@ -20,6 +21,24 @@ DEPRECATED: Final = "deprecated"
 
 _OF_A_MACHINE: Final = ("memory", "client", "store", "journal")
 """Parameters that say where a fit runs."""
+
+READERS: Final[dict[type, type["SavedEstimator"]]] = {}
+"""Classifiers by the types of their models; each adds itself."""
+
+
+def in_python(found: Loaded, path: str | Place) -> str:
+    """How an estimator is made of a file in Python."""
+    return f"dhsk.{_reader_of(found)}.load({str(path)!r})"
+
+
+def read_by_other(found: Loaded, path: str | Place) -> InputError:
+    """Error for a file of another estimator."""
+    return read_by(_reader_of(found), path)
+
+
+def _reader_of(found: Loaded) -> str:
+    """Name of the estimator that reads a file."""
+    return found.estimator if isinstance(found, FittedState) else READERS[type(found)].__name__
 
 
 class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -29,6 +48,11 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     """Attributes of a fit that are in the file, without underscores at both ends there."""
     _takes_any_order: bool = False
     """Whether named columns may be in any order, as for loaded estimators; see `_in_order`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Complete the docstrings of the class."""
+        super().__init_subclass__(**options)
+        describe(cls)
 
     def save(self, path: str | Place) -> None:
         """Write the fitted estimator to a file of arrays and JSON, without pickles.
@@ -81,8 +105,8 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     @classmethod
     def _read(cls, path: str | Place) -> Self:
         """Make an estimator of a file."""
-        state = load_fitted(path)
-        if state.estimator != cls.__name__:
+        state = load_any(path)
+        if not isinstance(state, FittedState) or state.estimator != cls.__name__:
             raise read_by_other(state, path)
         try:
             made = cls(**state.parameters)
@@ -114,6 +138,14 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
+
+    def _validated(self, X: Any, **options: Any) -> Any:
+        """Validate X, or X and y, by scikit-learn."""
+        refuse_anndata(X)
+        refuse_gram(X)
+        refuse_texts(X, type(self).__name__)
+        X = self._in_order(X, reset=options.get("reset", True))
+        return validate_data(self, X, accept_sparse="csr", **options)
 
     @property
     def _names(self) -> tuple[str, ...] | None:

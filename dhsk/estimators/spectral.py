@@ -1,17 +1,17 @@
 """Base of the estimators that fit eigenvectors of a kernel matrix."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dhsk.arrays import Floats, Rows
-from dhsk.estimators.on_gram import GramEstimator
+from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.problem import random_numbers
+from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
-from dhsk.gram.spectra import EigenOptions, eigenpairs_of
+from dhsk.gram.spectra import eigenpairs_of
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.models.sources import RowsSource
 from dhsk.solvers import eigenpairs
@@ -21,7 +21,7 @@ Operator: TypeAlias = Callable[[Callable[[], Floats], Multiply], Multiply]
 """Makes products of a method of those with the kernel matrix; the first gives its diagonal."""
 
 
-class SpectralEstimator(GramEstimator):
+class SpectralEstimator(HeatEstimator):
     """Estimator that fits leading eigenvectors of an operator made of its kernel matrix."""
 
     tol: float
@@ -29,18 +29,18 @@ class SpectralEstimator(GramEstimator):
     random_state: Any
     residuals_: Floats
 
-    def _eigenpairs(self, X: Any, rows: Rows, k: int, operator: Operator) -> Eigenpairs:
+    def _eigenpairs(self, X: Any, rows: Rows, k: int, operator: Operator, run: Run) -> Eigenpairs:
         """Leading eigenpairs for samples and their mapped rows, and what certifies them."""
         max_iter = whole_parameter("max_iter", self.max_iter, 2)
         positive_parameter("tol", self.tol)
         seed = random_numbers(self.random_state).randint(np.iinfo(np.int32).max)
-        options = EigenOptions(self.tol, seed, max_iter, self.memory, self.journal)
-        if self.store is None and rows.shape[0] <= eigenpairs.SMALL:
+        if run.store is None and rows.shape[0] <= eigenpairs.SMALL:
             found = self._of_few(rows, k, operator)
         else:
-            with self.client.as_current() if self.client else nullcontext():
-                gram = self._gram(self._samples(X), self.kernel_)
-                found = eigenpairs_of(gram, k, options, partial(operator, gram.diagonal))
+            with self._current():
+                gram = self._gram(X)
+                own, how = partial(operator, gram.diagonal), {"seed": seed, "max_passes": max_iter}
+                found = eigenpairs_of(gram, k, run, own, tol=self.tol, **how)
         self.residuals_, self.n_iter_ = found.residuals, found.passes
         self.converged_ = found.converged
         return found

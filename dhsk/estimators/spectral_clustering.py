@@ -1,6 +1,7 @@
 """Spectral clustering with Gram matrices that may be larger than memory."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from dhsk.arrays import Floats, Indices
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.spectral import SpectralEstimator
@@ -30,6 +31,7 @@ ASSIGN = ("kmeans", "cluster_qr")
 """Ways from eigenvectors to labels."""
 
 
+@dataclass(eq=False, repr=False)
 class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
     """Spectral clustering, by default with the exact heat kernel on the hypersphere.
 
@@ -47,7 +49,6 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         pairs of samples is 0.6. Not used if `kernel` is given. A shorter time makes
         the affinity more local.
     sphere_map, zero_rows
-        As for `HeatKernelRidge`.
     kernel
         A kernel of dhsk without negative values; None for the heat kernel at `time_scale`; or a
         name as for `HeatSVC`.
@@ -58,17 +59,10 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         Number of starts of `KMeans`.
     tol
         Upper bound on the residuals of the eigenvectors; the largest eigenvalue is 1.
-    max_iter
-        Largest number of iterations, each one pass over the matrix. The fit warns if they are not
-        enough.
-    dtype, memory
-        As for `HeatKernelRidge`.
+    max_iter, dtype, memory
     client
         Dask client whose workers compute the matrix. Clones share it, and it is not pickled.
-    store
-        Folder for the matrix, which is computed if it is not yet there, and read in each pass.
-    journal
-        Folder for a checkpoint of each pass: the same fit resumes there after an interruption.
+    store, journal
     random_state
         Seed of the first vectors and of `KMeans`.
 
@@ -83,16 +77,12 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         Coordinates of the samples, (N, n_clusters).
     residuals_
         Residual of each eigenpair, from a new pass.
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
+    kernel_, time_scale_
     n_iter_
         Number of iterations of the eigenvectors.
     converged_
         Whether the residuals are at most `tol`.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -114,52 +104,25 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
 
     _learnt = ("labels_", "eigenvalues_", "embedding_", "residuals_", "n_iter_", "converged_")
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        assign_labels: str = "kmeans",
-        n_init: int = 10,
-        tol: float = 1e-6,
-        max_iter: int = MAX_PASSES,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        store: str | Place | None = None,
-        journal: str | Place | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.n_clusters = n_clusters
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.client = client
-        self.store = store
-        self.journal = journal
-        self.random_state = random_state
+    n_clusters: int = 8
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    assign_labels: str = "kmeans"
+    n_init: int = 10
+    tol: float = 1e-6
+    max_iter: int = MAX_PASSES
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    store: str | Place | None = None
+    journal: str | Place | None = None
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Cluster samples.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim), dense or sparse.
-        y
-            Ignored.
-        progress
-            Function that is called with `Progress` events; True for bars.
-
-        Returns
-        -------
-        HeatSpectralClustering
-            The fitted estimator.
 
         Raises
         ------
@@ -167,7 +130,6 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
             A parameter or a row is invalid, or a sample has no affinity with others; the message
             names the row.
         BudgetError
-            The eigenvectors need more memory than there is.
         """
         del y
         k = whole_parameter("n_clusters", self.n_clusters, 1)
@@ -183,15 +145,15 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         if k > n:
             raise InputError(f"n_clusters={k} is above the number of samples, n_samples={n}")
         roots = np.empty(n)
-        with passes_shown(progress, reading=1, tiles=2, passes=10, clusterings=3) as told:
-            rows = self._map_to_fit(X)
-            found = self._eigenpairs(X, rows, k, partial(_laplacian, roots))
+        with self._begun(progress, reading=1, tiles=2, passes=10, clusterings=3) as run:
+            rows = self._map_to_fit(X, run)
+            found = self._eigenpairs(X, rows, k, partial(_laplacian, roots), run)
             warn_unless_converged(found)
             self.eigenvalues_ = found.values
             self.embedding_ = found.vectors / roots[:, None]
             if self.assign_labels == "kmeans":
                 rng = check_random_state(self.random_state)
-                self.labels_ = _best_labels(self.embedding_, k, n_init, rng, told.report)
+                self.labels_ = _best_labels(self.embedding_, k, n_init, rng, run.report)
             else:
                 self.labels_ = cluster_qr(self.embedding_)
         return self

@@ -2,28 +2,26 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Final, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Final, Literal
 
 import numpy as np
 from distributed import Client
-from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
-from dhsk.bars import Show, shown
-from dhsk.estimators.automatic import Auto, SamplePairs
+from dhsk.estimators.automatic import Auto
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.saving import DEPRECATED
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite, check_semidefinite
+from dhsk.kernels.base import Indefinite
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.doubts import doubt_of_exact
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
-from dhsk.objects.places import Place, parse_place
+from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
 from dhsk.samples.zeros import frames_inside
@@ -32,6 +30,7 @@ FOLDS: Final = 5
 """Number of folds of the held-out decisions to which sigmoids are fitted, as in LIBSVM."""
 
 
+@dataclass(eq=False, repr=False)
 class HeatSVC(HeatClassifier[SvcModel]):
     """C-support vector classification, by default with the exact heat kernel on the hypersphere.
 
@@ -46,22 +45,13 @@ class HeatSVC(HeatClassifier[SvcModel]):
         Upper bound on the dual coefficients; "auto" for 3 over the variance of the samples in
         feature space, which is half the mean squared distance of two.
     time_scale
-        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given.
     sphere_map
         Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
         counts), "projective" (division by the length) or "identity". None for the kernel's
         default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
         "tfidf", for counts, is the projective map of counts times inverse document frequencies,
         which are learnt from the samples of the fit and kept in the model.
-    zero_rows
-        What to do with samples that are all zero, which have no image on the sphere. "center" maps
-        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
-        their number. "error" raises an error that names the first.
-    kernel
-        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name: "heat" and
-        "parametrix" at `time_scale`, "gaussian" with sigma=1, "polynomial" with degree=2 and
-        offset=1, "cosine", "linear".
+    zero_rows, kernel
     tol
         Tolerance of the KKT violation. In float64, pairs of classes of up to 2,048 samples are
         solved to 1e-10 if that takes at most four times as many steps again: decisions then do not
@@ -76,40 +66,26 @@ class HeatSVC(HeatClassifier[SvcModel]):
         Type of inner products and kernel values: "float64", or "float32" for spherical, linear and
         Gaussian kernels. For a Gaussian kernel in "float32", samples far from the origin are
         refused: see `GaussianKernel`.
-    memory
-        Upper bound on the memory of this process, or of all workers of `client`: a number of
-        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
-    client
-        Dask client whose workers fit the model, and predict many samples as long as it is open.
-        Clones share it, and it is not pickled.
+    memory, client
     store
         Folder for the Gram matrix of one fit, which is read if the same fit is repeated. With
         neither this nor a client the mapped samples are in memory, and nothing is stored.
     random_state
         Seed, or a `RandomState`, that shuffles the folds of `probability`.
     indefinite
-        What to do with a kernel that is known not to be positive semi-definite: "error", or
-        "allow", where the fit may end at a point that is no maximum.
 
     Attributes
     ----------
     classes_
-        Labels, (k,).
     support_
         Indices of the support vectors, class by class, (n_sv,).
     support_vectors_
-        Support vectors, mapped to the sphere, (n_sv, dim).
     n_support_
         Number of support vectors of each class, (k,).
     dual_coef_, intercept_
         As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,). Decisions above 0 are for the
         first class of a pair; if there are only two classes, for the second one.
-    C_
-        The C of the fit.
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
+    C_, kernel_, time_scale_
     kkt_violation_
         Largest KKT violation of all pairs of classes.
     duality_gap_
@@ -121,7 +97,6 @@ class HeatSVC(HeatClassifier[SvcModel]):
     model_
         The fitted model as `SvcModel`, with LIBSVM's signs.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -150,94 +125,30 @@ class HeatSVC(HeatClassifier[SvcModel]):
     """
 
     _kept = (
-        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "dtype",
+        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "dtype", "indefinite",
     )  # fmt: skip
     _model_type = SvcModel
     _with_sigmoids = False
     """Whether a fit makes sigmoids for a file of a model, as `dhsk train --probability` asks."""
 
-    def __init__(
-        self,
-        C: float | Auto = "auto",
-        time_scale: float | Auto = "auto",
-        sphere_map: MapName | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        tol: float = 1e-3,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        probability: bool | str = DEPRECATED,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        store: str | Place | None = None,
-        random_state: Any = None,
-        indefinite: Indefinite = "error",
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.C = C
-        self.tol = tol
-        self.class_weight = class_weight
-        self.probability = probability
-        self.client = client
-        self.store = store
-        self.random_state = random_state
-        self.indefinite = indefinite
+    C: float | Auto = "auto"
+    time_scale: float | Auto = "auto"
+    sphere_map: MapName | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    tol: float = 1e-3
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    probability: bool | str = DEPRECATED
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    store: str | Place | None = None
+    random_state: Any = None
+    indefinite: Indefinite = "error"
 
-    def fit_samples(
-        self,
-        samples: Any,
-        y: ArrayLike,
-        progress: Show = None,
-        journal: str | Place | None = None,
-    ) -> Self:
-        """Fit to samples in a file, of which only those that the fit needs are in memory.
-
-        Parameters
-        ----------
-        samples
-            Argument or result of `dhsk.open_samples`, (N, dim).
-        y
-            Labels, (N,).
-        progress
-            Function that is called with `Progress` events; True for bars.
-        journal
-            Folder or ``s3://`` prefix for checkpoints. The same call resumes after an interruption
-            and ends with the same model; remove the folder when the model is saved. None for no
-            checkpoints.
-
-        Returns
-        -------
-        Self
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Parameters or samples are invalid; the message names the row.
-        BudgetError
-            The fit needs more memory, or more disk space, than there is.
-        """
-        opened, labels, weights = self._opened(samples, y)
-        with shown(progress) as report:
-            return self._fit(opened, labels, weights, report, journal)
-
-    def _row_map(self, few: SamplePairs) -> RowMap:
-        row_map = super()._row_map(few)
-        check_semidefinite(row_map.kernel, self.indefinite)
-        return row_map
-
-    def _notes(self) -> dict[str, Any]:
-        notes = super()._notes()
-        if self.indefinite != "error":  # earlier versions read models without it
-            notes["parameters"]["indefinite"] = self.indefinite
-        return notes
-
-    def _train(
-        self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
-    ) -> SvcModel:
-        store = None if self.store is None else parse_place("store", self.store)
-        return train_svc(problem, samples, row_map, replace(options, store=store))
+    def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
+        return train_svc(problem, samples, row_map, run)
 
     @property
     def _sigmoid_folds(self) -> dict[str, Any]:

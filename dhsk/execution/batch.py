@@ -6,30 +6,27 @@ does not do: addresses to listen on, credentials, and jobs submitted again when 
 
 import getpass
 import logging
+import os
 import re
 import shlex
-import signal
 import socket
 import subprocess
 import sys
 import warnings
-from importlib import import_module
 from pathlib import Path
-from threading import current_thread, main_thread
 from time import monotonic, sleep
 from typing import Any, Final
 
-from distributed.deploy.spec import ProcessInterface
+from distributed.security import Security
 from distributed.utils import get_ip
 
 from dhsk.errors import InputError
-from dhsk.execution.cluster_options import BatchKind, BatchOptions
-from dhsk.execution.credentials import temporary_security
+from dhsk.execution.cluster_options import ENVIRONMENT, BatchJobs, BatchKind
 from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.heap import WORKER_HEAP
-from dhsk.execution.job_keeper import MOST_FAILURES, JobKeeper
+from dhsk.execution.job_keeper import MOST_FAILURES, JobKeeper, names_of
 from dhsk.execution.local import OwningClient
 from dhsk.execution.settings import short_logs
+from dhsk.execution.upstream import WatchedJob, jobqueue, said_by
 
 JOB_NAME: Final = "dhsk-worker"
 
@@ -39,11 +36,7 @@ _CLASSES: Final[dict[BatchKind, str]] = {
 """Names of classes in `dask_jobqueue`."""
 
 _ENVIRONMENT: Final = {
-    # One worker per core, so one thread per worker; more would also change the last bits.
-    "OMP_NUM_THREADS": 1,
-    "OPENBLAS_NUM_THREADS": 1,
-    "MKL_NUM_THREADS": 1,
-    **WORKER_HEAP,
+    **ENVIRONMENT,
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": False,
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
     "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": 1,
@@ -55,67 +48,27 @@ _ROUTE: Final = (
 )
 """Program that prints the address from which a host is reached; UDP sends nothing for that."""
 
+_CREDENTIALS: Final = {
+    "ca.crt": "tls_ca_file",
+    "tls.crt": "tls_worker_cert",
+    "tls.key": "tls_worker_key",
+}
+"""Names of files, those of a Kubernetes secret for TLS, and what of `Security` is in them."""
+
 _POLL_SECONDS: Final = 0.2
 _LOG_LINES: Final = 8
-
 
 _TAKEN: Final = frozenset({"CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL"})
 """States of Slurm jobs that were ended from outside: others take their place."""
 
 
-class WatchedJob:
-    """Part of a job class of `dask_jobqueue`: notes a refused submission instead of raising.
-
-    Raised in the cluster's event loop, it would be logged there and seen by nobody.
-    """
-
-    refusal: str | None = None
-    """What the batch system said when it refused the job."""
-
-    def __init__(self, *arguments: Any, security: Any = None, **options: Any) -> None:
-        # The command line of the worker is joined with blanks and run by a shell.
-        quoted = security and _QuotedSecurity(security)
-        super().__init__(*arguments, security=quoted, **options)  # type: ignore[call-arg]
-
-    async def start(self) -> None:
-        """Submit the job."""
-        try:
-            await super().start()  # type: ignore[misc]  # of the class this one is mixed into
-        except (RuntimeError, OSError, ValueError) as error:
-            self.refusal = _words_of(error)
-            await ProcessInterface.start(self)  # the cluster waits for jobs that do not start
-
-    async def close(self) -> None:
-        """Cancel the job, and note that it is closed, which the cluster checks at its end."""
-        await super().close()  # type: ignore[misc]  # as above
-        await ProcessInterface.close(self)
-
-
-class _QuotedSecurity:
-    """Paths of credentials as words of a shell."""
-
-    def __init__(self, security: Any) -> None:
-        self._security = security
-
-    def get_tls_config_for_role(self, role: str) -> dict[str, str | None]:
-        """As of `distributed.Security`; a worker's command line takes no ciphers."""
-        found = self._security.get_tls_config_for_role(role)
-        return {name: shlex.quote(path) for name, path in found.items() if path is not None}
-
-
-def _words_of(error: BaseException) -> str:
-    """The batch system's own words in an error of `dask_jobqueue`."""
-    said = re.search(r"stderr:\n(.*)", str(error), re.DOTALL)
-    return " ".join((said[1] if said else str(error)).split())
-
-
-def start_batch_cluster(kind: BatchKind, options: BatchOptions) -> OwningClient:
+def start_batch_cluster(kind: BatchKind, options: BatchJobs) -> OwningClient:
     """Submit worker jobs and wait for the workers; both end with the client that is returned.
 
     Raises InputError if the batch system refuses a job, if a job fails before its workers answer,
     or if there is no worker in time. Jobs that Slurm cancels or preempts are submitted again.
     """
-    classes = _imported()
+    classes = jobqueue()
     cluster_class = getattr(classes, f"{_CLASSES[kind]}Cluster")
     folder = TemporaryFolder(Path(options.shared_folder or ".").absolute())
     security = temporary_security(folder.path) if options.tls else None
@@ -133,7 +86,7 @@ def start_batch_cluster(kind: BatchKind, options: BatchOptions) -> OwningClient:
     except BaseException as error:
         folder.remove()
         if isinstance(error, OSError | ValueError | RuntimeError):
-            raise InputError(f"no cluster of {kind} jobs: {_words_of(error)}") from error
+            raise InputError(f"no cluster of {kind} jobs: {said_by(error)}") from error
         raise
     try:
         cluster.scale(jobs=options.jobs)
@@ -145,24 +98,23 @@ def start_batch_cluster(kind: BatchKind, options: BatchOptions) -> OwningClient:
     return client
 
 
-def _imported() -> Any:
-    """The module `dask_jobqueue`; when it is imported, it makes Ctrl-C end Python with code 0."""
-    if "dask_jobqueue" in sys.modules and sys.modules["dask_jobqueue"] is not None:
-        return sys.modules["dask_jobqueue"]
-    if current_thread() is not main_thread():  # only that one may say what signals do
-        raise InputError("import dask_jobqueue in the main thread, or connect there")
-    on_interrupt = signal.getsignal(signal.SIGINT)
-    try:
-        return import_module("dask_jobqueue")
-    except ImportError as error:
-        raise InputError(
-            f"worker jobs need dask-jobqueue ({error}): pip install 'dhsk[slurm]'"
-        ) from error
-    finally:
-        signal.signal(signal.SIGINT, on_interrupt)
+def temporary_security(folder: Path) -> Security:
+    """Make a key and a certificate, and write the workers' copies into a folder.
+
+    The certificate is its own authority: whoever does not have the key is refused, in both
+    directions. Scheduler and client hold it in memory; the workers' files have mode 0600.
+    """
+    security = Security.temporary()
+    for name, attribute in _CREDENTIALS.items():
+        file = folder / name
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(getattr(security, attribute))
+        setattr(security, attribute, str(file))
+    return security
 
 
-def _arguments(kind: BatchKind, options: BatchOptions) -> dict[str, Any]:
+def _arguments(kind: BatchKind, options: BatchJobs) -> dict[str, Any]:
     """Arguments of a cluster class of `dask_jobqueue`."""
     python = options.python or sys.executable
     local = options.local_folder
@@ -244,7 +196,7 @@ def _was_taken(job_id: str) -> bool:
 
 
 def _await_workers(
-    client: OwningClient, kind: BatchKind, options: BatchOptions, keeper: JobKeeper
+    client: OwningClient, kind: BatchKind, options: BatchJobs, keeper: JobKeeper
 ) -> None:
     """Wait for all workers, or as long as `options` say."""
     deadline = monotonic() + options.wait_seconds
@@ -263,7 +215,7 @@ def _await_workers(
         for job in jobs:
             if job.refusal is not None:
                 raise InputError(f"{kind} refuses a worker job: {job.refusal}")
-            if job.job_id in gone and not present & names_of(cluster, job):
+            if job.job_id in gone and not present & names_of(cluster, job.name):
                 if _was_taken(job.job_id):
                     keeper.look_soon()
                     continue
@@ -291,13 +243,7 @@ def _await_workers(
     )
 
 
-def names_of(cluster: Any, job: Any) -> set[str]:
-    """Names of the workers of a job."""
-    spec = cluster.worker_spec.get(job.name, {})
-    return {f"{job.name}{suffix}" for suffix in spec.get("group", [""])}
-
-
-def _end_of_log(options: BatchOptions, job_id: str) -> str:
+def _end_of_log(options: BatchJobs, job_id: str) -> str:
     """Last lines of the log of a job."""
     folder = Path(options.log_folder or ".").absolute()
     for file in sorted(folder.glob(f"{JOB_NAME}-{job_id}.*")):

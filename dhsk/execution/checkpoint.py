@@ -1,4 +1,10 @@
-"""Checkpoints: files from which a killed run resumes."""
+"""Checkpoints: files from which a killed run resumes.
+
+A method that is deterministic but for its products with a matrix needs no entry of its own:
+`replay` keeps the products. Of any other, `state` keeps what changes between two steps. What is
+finished, or is written after every step, are entries by `put` and `get`. Rejected for products: the
+basis and the projected matrix, which are rewritten after each pass or need a format for parts.
+"""
 
 import json
 import zlib
@@ -7,12 +13,14 @@ from fnmatch import fnmatch
 from hashlib import blake2b
 from io import BytesIO
 from itertools import chain
-from typing import Any, Final, TypeVar
+from time import perf_counter
+from typing import Any, Final, Protocol, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dhsk.arrays import Floats
 from dhsk.files import parse_json
 from dhsk.objects.places import Place, entries_of, made_folder, remove_empty, written
 
@@ -29,6 +37,23 @@ _DAMAGE: Final = (
     zlib.error,
 )
 """Errors of numpy, zipfile and `made` on damaged files."""
+
+QUIET: Final = 20.0
+"""Time between two entries of a state, as a multiple of the time that one takes to write."""
+
+_MOST_QUIET, _LEAST_QUIET = 15.0, 3.0
+"""Most seconds between two entries, unless that is less than this multiple: so much work is done
+again after a kill, and no more than a quarter of the time goes into entries."""
+
+
+class Resumable(Protocol):
+    """State of a method between two steps."""
+
+    def entry(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and JSON values, from which `restore` makes the same state."""
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Go on from arrays and values by name; an error leaves the state as it is."""
 
 
 class Checkpoint:
@@ -83,13 +108,90 @@ class Checkpoint:
                 (self.folder / name).unlink(missing_ok=True)
         remove_empty(self.folder)
 
+    def state(self, state: Resumable, name: str) -> "KeptState":
+        """Restore what an earlier process has kept under a name, and keep it there."""
+        return KeptState(self, name, state)
+
+    def replay(self, multiply: Callable[[Floats], Floats], matrix: Any) -> "KeptProducts":
+        """Product of a matrix with vectors, (N,) or (N, b), that keeps each and finds it again.
+
+        `matrix` is a JSON value that tells the matrix, and how it is multiplied.
+        """
+        return KeptProducts(self, multiply, matrix)
+
     def _path(self, name: str) -> Place:
         assert self.folder is not None
         return self.folder / f"{self._prefix}{name}.npz"
 
 
+NOWHERE: Final = Checkpoint(None)
+"""Stores nothing."""
+
+
+class KeptState:
+    """The entry of a state, made by `Checkpoint.state`."""
+
+    def __init__(self, entries: Checkpoint, name: str, state: Resumable) -> None:
+        self._entries, self._name, self._state = entries, name, state
+        self._next = 0.0
+
+        def restored(kept: dict[str, Any]) -> bool:
+            state.restore(kept)
+            return True
+
+        self.resumed = entries.get(name, restored) is not None
+
+    def keep(self, *, last: bool = False) -> None:
+        """Write the state, unless it is not the last and an earlier entry is recent."""
+        begin = perf_counter()
+        if self._entries.folder is None or (begin < self._next and not last):
+            return
+        self._entries.put(self._name, *self._state.entry())
+        end = perf_counter()
+        took = end - begin
+        self._next = end + min(QUIET * took, max(_MOST_QUIET, _LEAST_QUIET * took))
+
+    def drop(self) -> None:
+        """Remove the entry."""
+        self._entries.drop(self._name)
+
+
+class KeptProducts:
+    """Products of a matrix, made by `Checkpoint.replay`, each under a hash of its vectors.
+
+    A killed run that is repeated asks for the same products and ends with the same bits. Vectors
+    that differ in one bit are others. `passes` is the number of products that were computed.
+    """
+
+    def __init__(
+        self, entries: Checkpoint, multiply: Callable[[Floats], Floats], matrix: Any
+    ) -> None:
+        self._entries, self._multiply, self._matrix = entries, multiply, matrix
+        self.passes = 0
+
+    def __call__(self, V: Floats) -> Floats:
+        """Product with V, read if it is stored, else computed and stored."""
+
+        def found(kept: dict[str, Any]) -> Floats:
+            product: Floats = kept["product"]
+            if product.shape != V.shape:
+                raise ValueError("another shape")
+            return product
+
+        if self._entries.folder is None:
+            self.passes += 1
+            return self._multiply(V)
+        name = digest_of(self._matrix, V)
+        product = self._entries.get(name, found)
+        if product is None:
+            self.passes += 1
+            product = np.ascontiguousarray(self._multiply(V))  # the layout that an entry keeps
+            self._entries.put(name, {"product": product})
+        return product
+
+
 def _plain(value: NDArray[Any]) -> Any:
-    """An array in memory of its own, a number as Python's, a string parsed as JSON.
+    """An array in memory of its own, a number as Python's, bytes parsed as JSON.
 
     numpy reuses temporary arrays that own their memory, which decides the layout of a sum, and so
     the last bits of what is computed from it: a stored array must not differ from a computed one.
@@ -97,9 +199,7 @@ def _plain(value: NDArray[Any]) -> Any:
     if value.ndim:
         return value if value.base is None else value.copy(order="K")
     text: Any = value.item()
-    if isinstance(text, bytes):
-        return parse_json(text.decode())
-    return parse_json(text) if isinstance(text, str) else text  # text: of an earlier version
+    return parse_json(text.decode()) if isinstance(text, bytes) else text
 
 
 def digest_of(*parts: Any) -> str:

@@ -1,12 +1,7 @@
 """Connects to a Dask cluster: here, of jobs or pods, by address, by scheduler or cluster file."""
 
-import gc
 import logging
-import signal
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
@@ -19,14 +14,14 @@ from dhsk.execution.batch import start_batch_cluster
 from dhsk.execution.cluster_options import (
     BATCH_KINDS,
     KINDS,
+    BatchJobs,
     BatchKind,
-    batch_options,
-    kubernetes_options,
+    Pods,
     read_cluster_file,
 )
 from dhsk.execution.heap import WORKER_HEAP
 from dhsk.execution.limits import core_count, memory_limit
-from dhsk.execution.local import LocalClient, thread_client
+from dhsk.execution.local import LocalClient, await_workers, thread_client
 from dhsk.execution.pods import start_pods
 from dhsk.execution.processes import (
     UNGUARDED,
@@ -39,6 +34,7 @@ from dhsk.execution.processes import (
     root_cause,
 )
 from dhsk.execution.settings import SharedSetting, short_logs
+from dhsk.execution.upstream import collect_failed_client, signals_blocked
 from dhsk.kernels.base import whole_parameter
 
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
@@ -79,7 +75,7 @@ def connect(cluster: str = "local", **options: Any) -> Client:
         per core, or one). For batch systems the rest is ``cores``, ``memory``, ``walltime``,
         ``queue`` or ``partition``, ``account``, ``interface``, ``directives``, ``setup``,
         ``python``, ``shared_folder``, ``log_folder``, ``local_folder``, ``tls``, ``dashboard``
-        and ``wait``, see `BatchOptions`; for pods see `KubernetesOptions`. Otherwise it is passed
+        and ``wait``, see `BatchJobs`; for pods see `Pods`. Otherwise it is passed
         to `distributed.Client`, for "local" also to `distributed.LocalCluster`. Options given here
         replace those of a file.
 
@@ -115,9 +111,9 @@ def connect(cluster: str = "local", **options: Any) -> Client:
     if cluster == "local":
         return _local(**options)
     if cluster == "kubernetes":
-        return start_pods(kubernetes_options(options))
+        return start_pods(Pods.of(options))
     if cluster in BATCH_KINDS:
-        return start_batch_cluster(cast("BatchKind", cluster), batch_options(options))
+        return start_batch_cluster(cast("BatchKind", cluster), BatchJobs.of(options))
     if "://" in cluster:
         if cluster.split("://")[0] not in PROTOCOLS:
             raise InputError(f"no way to reach {cluster}: give tcp://HOST:PORT or tls://HOST:PORT")
@@ -151,7 +147,7 @@ def _local(**options: Any) -> Client:
     if hindrance is not None:
         return _threads_instead(hindrance, chosen)
     try:
-        with _signals_blocked(), _quiet():
+        with signals_blocked(), _quiet():
             return LocalClient(**chosen)
     except (OSError, RuntimeError) as error:
         refused = refusal(error)
@@ -169,23 +165,6 @@ def _threads_instead(hindrance: str, options: dict[str, Any]) -> Client:
         f"{hindrance}: computing on {threads} threads of this process instead", stacklevel=4
     )
     return thread_client(threads)
-
-
-@contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Make worker processes ignore Ctrl-C and SIGTERM: they end with their client.
-
-    Terminals and batch systems send both to the whole process group, and a worker that dies of one
-    prints tracebacks. The thread that starts the workers inherits the mask, and so do they; a
-    signal that arrives meanwhile is delivered at the end. A worker that exceeds its memory is sent
-    SIGTERM by its nanny, and then SIGKILL, as SIGTERM has no effect.
-    """
-    resource_tracker.ensure_running()  # its first start would lift the mask again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _await_file(path: Path) -> str:
@@ -209,22 +188,15 @@ def _existing(name: str, n_workers: int = 1, **options: Any) -> Client:
     except (OSError, ValueError) as error:  # no answer, or not an address or scheduler file
         reason = str(error)
     else:
-        return _with_workers(client, name, n_workers)
-    # The client that failed ends itself when it is collected. That takes the lock under which
-    # distributed starts the next one, so that it must not happen then: it would wait for itself.
-    gc.collect()
+        await_workers(
+            client,
+            n_workers,
+            WAIT_SECONDS,
+            lambda found: (
+                f"the scheduler at {name} has {found} of {n_workers} workers after "
+                f"{WAIT_SECONDS} s: start some, or ask for fewer"
+            ),
+        )
+        return client
+    collect_failed_client()
     raise InputError(f"no Dask scheduler answers at {name}: {reason}")
-
-
-def _with_workers(client: Client, name: str, n_workers: int) -> Client:
-    """Wait for the workers; InputError, with the client closed, if they do not come."""
-    try:
-        client.wait_for_workers(n_workers, timeout=WAIT_SECONDS)
-    except TimeoutError as error:
-        found = len(client.scheduler_info(n_workers=-1)["workers"])
-        client.close()
-        raise InputError(
-            f"the scheduler at {name} has {found} of {n_workers} workers after {WAIT_SECONDS} s: "
-            "start some, or ask for fewer"
-        ) from error
-    return client

@@ -3,11 +3,12 @@
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from dask.utils import parse_timedelta
 
 from dhsk.errors import InputError
+from dhsk.execution.heap import WORKER_HEAP
 from dhsk.execution.resources import WORKER_BYTES
 from dhsk.kernels.base import whole_parameter
 from dhsk.units import format_bytes, parse_bytes
@@ -18,6 +19,15 @@ BatchKind: TypeAlias = Literal["slurm", "pbs", "sge", "lsf"]
 BATCH_KINDS: Final = get_args(BatchKind)
 KINDS: Final = ("local", *BATCH_KINDS, "kubernetes")
 
+ENVIRONMENT: Final = {
+    # One worker per core, so one thread per worker; more would also change the last bits.
+    "OMP_NUM_THREADS": 1,
+    "OPENBLAS_NUM_THREADS": 1,
+    "MKL_NUM_THREADS": 1,
+    **WORKER_HEAP,
+}
+"""Variables of workers."""
+
 NANNY_BYTES: Final = 200 << 20
 """Memory of a job beside its workers: the process that starts and watches them. 120 MiB were
 measured."""
@@ -27,17 +37,76 @@ _SMALLEST_WORKER: Final = 2 * WORKER_BYTES
 
 
 @dataclass(frozen=True)
-class BatchOptions:
+class _Workers:
+    """Options of clusters of jobs, and of pods."""
+
+    memory: str | int = "4GB"
+    """Memory of a job, with `NANNY_BYTES` beside its workers, or of the pod of a worker."""
+
+    n_workers: int | None = None
+    """Worker processes in all jobs together, a multiple of `cores`; None for one job, or pod."""
+
+    wait: str | int = "10m"
+    """Time to wait for the workers. After it a computation starts with those of the jobs that are
+    there, or ends if there are none."""
+
+    SYNONYMS: ClassVar[dict[str, str]] = {}
+    """Other words for options."""
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Self:
+        """Options by name; InputError for an unknown one, or one of a wrong type."""
+        known = {field.name: field.default for field in fields(cls)}
+        values = {}
+        for word, value in given.items():
+            name = cls.SYNONYMS.get(word, word)
+            if name != word and name in given:
+                raise InputError(f"{name} and {word} are the same option: give one")
+            if name not in known:
+                words = ", ".join(sorted((*known, *cls.SYNONYMS)))
+                raise InputError(f"no option {word!r} of such a cluster: there are {words}")
+            if value is not None:
+                values[name] = _typed(name, known[name], value)
+        return cls(**values)
+
+    def __post_init__(self) -> None:
+        if self.n_workers is not None:
+            whole_parameter("n_workers", self.n_workers, 1)
+        parse_bytes(self.memory)
+        _seconds(self.wait)
+
+    @property
+    def wait_seconds(self) -> float:
+        """Longest time to wait for workers."""
+        return _seconds(self.wait)
+
+
+def _seconds(wait: str | int) -> float:
+    try:
+        return float(parse_timedelta(wait))
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(f"wait must be a time such as 10m, got {wait!r}") from error
+
+
+def _typed(name: str, default: object, value: Any) -> Any:
+    """A value of the type of the default of an option, where None is that of a string."""
+    if isinstance(default, tuple):
+        if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
+            raise InputError(f"{name} must be a list of strings, got {value!r}")
+        return tuple(value)
+    if isinstance(default, bool) != isinstance(value, bool):
+        raise InputError(f"{name} must be {'true or false' if default else 'no truth value'}")
+    if default is None and name != "n_workers" and not isinstance(value, str):
+        raise InputError(f"{name} must be a string, got {value!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class BatchJobs(_Workers):
     """Workers as jobs of a batch system; one worker process per core, each with one thread."""
 
     cores: int = 1
     """Cores of a job, and so its worker processes."""
-
-    memory: str | int = "4GB"
-    """Memory of a job, with `NANNY_BYTES` beside its workers."""
-
-    n_workers: int | None = None
-    """Worker processes in all jobs together, a multiple of `cores`; None for one job."""
 
     walltime: str | None = None
     """Time limit of a job as the batch system writes it, such as 02:00:00."""
@@ -76,50 +145,41 @@ class BatchOptions:
     dashboard: str | None = None
     """Address of Dask's dashboard, such as "127.0.0.1:8787"; None for no dashboard."""
 
-    wait: str | int = "10m"
-    """Time to wait for the workers. After it the computation starts with those that are there, or
-    ends if there are none."""
+    SYNONYMS: ClassVar[dict[str, str]] = {"partition": "queue"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole_parameter("cores", self.cores, 1)
-        if self.n_workers is not None:
-            whole_parameter("n_workers", self.n_workers, 1)
-            if self.n_workers % self.cores:
-                raise InputError(
-                    f"n_workers must be a multiple of the {self.cores} cores of a job, as each has "
-                    f"one worker per core, but it is {self.n_workers}"
-                )
+        if (self.n_workers or 0) % self.cores:
+            raise InputError(
+                f"n_workers must be a multiple of the {self.cores} cores of a job, as each has "
+                f"one worker per core, but it is {self.n_workers}"
+            )
         if self.worker_bytes < _SMALLEST_WORKER:
             raise InputError(
                 f"memory is {self.memory} for {self.cores} workers: each needs at least "
                 f"{format_bytes(_SMALLEST_WORKER)}, and {format_bytes(NANNY_BYTES)} are for the "
                 "process that watches them; ask for more memory, or for fewer cores"
             )
-        _seconds(self.wait)
 
     @property
     def jobs(self) -> int:
         """Number of jobs."""
-        return (self.n_workers or self.cores) // self.cores
+        return self.workers // self.cores
 
     @property
     def workers(self) -> int:
         """Number of worker processes."""
-        return self.jobs * self.cores
+        return self.n_workers or self.cores
 
     @property
     def worker_bytes(self) -> int:
         """Memory limit of a worker."""
         return (parse_bytes(self.memory) - NANNY_BYTES) // self.cores
 
-    @property
-    def wait_seconds(self) -> float:
-        """Longest time to wait for workers."""
-        return _seconds(self.wait)
-
 
 @dataclass(frozen=True)
-class KubernetesOptions:
+class Pods(_Workers):
     """Workers as pods of the Dask operator; each pod is one worker with one thread.
 
     There is no TLS here: `dask_kubernetes.operator.KubeCluster` itself speaks to the scheduler in
@@ -128,12 +188,6 @@ class KubernetesOptions:
 
     image: str | None = None
     """Image with dhsk, such as that of deploy/docker."""
-
-    memory: str | int = "4GB"
-    """Memory of a worker's pod."""
-
-    n_workers: int = 1
-    """Number of worker pods."""
 
     name: str = "dhsk"
     """Name of the DaskCluster."""
@@ -147,69 +201,18 @@ class KubernetesOptions:
     environment: tuple[str, ...] = ()
     """Variables of the workers, each as NAME=VALUE."""
 
-    wait: str | int = "10m"
-    """Time to wait for the workers."""
-
     def __post_init__(self) -> None:
-        whole_parameter("n_workers", self.n_workers, 1)
+        super().__post_init__()
         if self.image is None:
             raise InputError("kubernetes needs an image with dhsk, such as that of deploy/docker")
-        parse_bytes(self.memory)
-        _seconds(self.wait)
         for word in self.environment:
             if "=" not in word:
                 raise InputError(f"environment has NAME=VALUE words, got {word!r}")
 
     @property
-    def wait_seconds(self) -> float:
-        """Longest time to wait for workers."""
-        return _seconds(self.wait)
-
-
-def _seconds(wait: str | int) -> float:
-    try:
-        return float(parse_timedelta(wait))
-    except (ValueError, TypeError, KeyError) as error:
-        raise InputError(f"wait must be a time such as 10m, got {wait!r}") from error
-
-
-def batch_options(given: dict[str, Any]) -> BatchOptions:
-    """Options of batch jobs; `partition` is another word for `queue`."""
-    if "partition" in given:
-        if "queue" in given:
-            raise InputError("queue and partition are the same option: give one")
-        given = {("queue" if k == "partition" else k): v for k, v in given.items()}
-    return cast("BatchOptions", _parsed(BatchOptions, given, extra=("partition",)))
-
-
-def kubernetes_options(given: dict[str, Any]) -> KubernetesOptions:
-    """Options of pods."""
-    return cast("KubernetesOptions", _parsed(KubernetesOptions, given))
-
-
-def _parsed(kind: type, given: dict[str, Any], extra: tuple[str, ...] = ()) -> Any:
-    """Options as their dataclass; InputError for an unknown one or one of a wrong type."""
-    known = {field.name: field for field in fields(kind)}
-    for name in given:
-        if name not in known:
-            words = ", ".join(sorted((*known, *extra)))
-            raise InputError(f"no option {name!r} of such a cluster: there are {words}")
-    values = {name: value for name, value in given.items() if value is not None}
-    for name, value in values.items():
-        default = known[name].default
-        if isinstance(default, tuple):
-            values[name] = _words(name, value)
-        elif isinstance(default, bool) != isinstance(value, bool):
-            raise InputError(f"{name} must be {'true or false' if default else 'no truth value'}")
-        elif default is None and name != "n_workers" and not isinstance(value, str):
-            raise InputError(f"{name} must be a string, got {value!r}")
-    return kind(**values)
-
-
-def _words(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
-        raise InputError(f"{name} must be a list of strings, got {value!r}")
-    return tuple(value)
+    def workers(self) -> int:
+        """Number of worker pods."""
+        return self.n_workers or 1
 
 
 def read_cluster_file(path: Path) -> tuple[str, dict[str, Any]]:

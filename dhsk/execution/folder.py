@@ -1,31 +1,114 @@
-"""Temporary places, which are removed with the last reference to them."""
+"""Temporary places, removed with the last reference to them, or after their process was killed.
 
+Rejected: process numbers, which are used again and differ by namespace; age, as a run may take
+days.
+"""
+
+import json
+import os
+import shutil
+import stat
 import tempfile
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, TypeAlias
 from uuid import uuid4
 
 from dhsk.errors import StoreError
-from dhsk.execution.leftovers import Claim, remove_folder
+from dhsk.execution.lock import machine, sign
+from dhsk.files import abandoned, is_at, try_lock
 from dhsk.objects.path import ObjectPath
 from dhsk.objects.places import Place
+
+PREFIX: Final = "dhsk-"
+
+_SUFFIX: Final = ".lock"
+
+Remove: TypeAlias = Callable[[Path, str], None]
+"""Called with a folder and a name: removes the files of that name."""
 
 _REMOVE_SECONDS: Final = 5.0
 
 
-class TemporaryPlace(Protocol):
-    """A new place of files."""
+class LockedName:
+    """A new name in a folder, for files that are removed when this process ends.
 
-    @property
-    def path(self) -> Place:
-        """The place."""
+    A file ``dhsk-NAME.lock`` is locked (`flock`) as long as the name is in use. The kernel ends the
+    lock with the process, even if it is killed; the next one in the same folder removes the files
+    of names that no process holds. Files of other users are never removed, links are not followed,
+    and files from another machine stay, as its locks may not be visible here.
 
-    @property
-    def remove(self) -> Callable[..., Any]:
-        """Removes it earlier."""
+    Parameters
+    ----------
+    folder
+        Folder, which may be shared with other people.
+    remove
+        Removes the files of a name.
+    tidy
+        Whether others remove the files at the end, so that only those of killed processes are
+        removed here.
+    """
+
+    def __init__(self, folder: Path, remove: Remove, *, tidy: bool = False) -> None:
+        sweep(folder, remove)
+        lock, descriptor = _locked_file(folder)
+        self.folder, self.name = folder, lock.name.removesuffix(_SUFFIX)
+        self.release = weakref.finalize(
+            self, _release, os.getpid(), descriptor, lock, None if tidy else remove, self.name
+        )
+        """Removes the files and gives up the name; called when Python ends at the latest."""
+
+
+def sweep(folder: Path, remove: Remove) -> None:
+    """Remove the files of names in a folder whose processes have ended.
+
+    Those are of this user, and signed under this kernel or on this host before it restarted.
+    """
+    for lock in folder.glob(f"{PREFIX}*{_SUFFIX}"):
+        with suppress(OSError), abandoned(lock) as descriptor:
+            if descriptor is not None and _was_here(os.pread(descriptor, 4096, 0)):
+                remove(folder, lock.name.removesuffix(_SUFFIX))
+                lock.unlink()  # while it is locked: afterwards it may be another's
+
+
+def remove_folder(folder: Path, name: str) -> None:
+    """Remove a folder with its contents; a link of that name stays."""
+    path = folder / name
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(path.lstat().st_mode):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _was_here(signature: bytes) -> bool:
+    """Whether a lock was signed by dhsk on this machine."""
+    here = machine()
+    try:
+        who = json.loads(signature)
+        return bool(who["boot"] == here["boot"] or who["host"] == here["host"])
+    except (ValueError, KeyError, TypeError):  # another program's, or not yet signed
+        return False
+
+
+def _locked_file(folder: Path) -> tuple[Path, int]:
+    """Make, lock and sign a file of a new name, again if `sweep` removes it before it is locked."""
+    while True:
+        descriptor, name = tempfile.mkstemp(_SUFFIX, PREFIX, folder)
+        lock = Path(name)
+        if try_lock(descriptor) is not False and is_at(descriptor, lock):
+            sign(descriptor)
+            return lock, descriptor
+        os.close(descriptor)
+
+
+def _release(owner: int, descriptor: int, lock: Path, remove: Remove | None, name: str) -> None:
+    if os.getpid() != owner:  # a fork: its parent uses the files
+        return
+    if remove is not None:
+        remove(lock.parent, name)
+    lock.unlink(missing_ok=True)
+    os.close(descriptor)
 
 
 class TemporaryFolder:
@@ -36,11 +119,11 @@ class TemporaryFolder:
     """
 
     def __init__(self, parent: Path | None = None) -> None:
-        claim = Claim(parent or Path(tempfile.gettempdir()), remove_folder)
-        self.path = claim.folder / claim.name
-        self.remove = claim.release
+        locked = LockedName(parent or Path(tempfile.gettempdir()), remove_folder)
+        self.path = locked.folder / locked.name
+        self.remove = locked.release
         """Removes the folder earlier."""
-        self._claim = claim
+        self._locked = locked
         self.path.mkdir(mode=0o700)
 
 
@@ -52,7 +135,10 @@ class TemporaryPrefix:
         self.remove = weakref.finalize(self, _remove, self.path)
 
 
-def temporary_place(parent: Place | None) -> TemporaryFolder | TemporaryPrefix:
+TemporaryPlace: TypeAlias = TemporaryFolder | TemporaryPrefix
+
+
+def temporary_place(parent: Place | None) -> TemporaryPlace:
     """Make a folder, or a prefix on a server."""
     if isinstance(parent, ObjectPath):
         return TemporaryPrefix(parent)

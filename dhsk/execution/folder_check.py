@@ -5,42 +5,38 @@ import socket
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic, sleep
 from typing import Final
 
 from distributed import Client, Worker
 
 from dhsk.errors import InputError, StoreError
-from dhsk.execution.conditions import Condition, required
 from dhsk.execution.owner import holder_of
+from dhsk.execution.plugins import Plugin, registered
 from dhsk.objects.places import Place, check_writable, is_url, parse_place
 
 _SIGHT_SECONDS: Final = 3.0
 """Time after which a new file is seen on network file systems."""
 
 
-class PlaceCondition(Condition):
-    """A worker sees the lock of the client in a store, and can write beside it."""
+async def _sees(place: Place, holder: bytes | None, worker: Worker) -> None:
+    """Raise InputError if a worker does not see the client's lock of a store, or cannot write."""
+    who = f"worker {worker.name} on {socket.gethostname()}"
+    try:
+        await asyncio.to_thread(_check, place, holder, who)
+    except (StoreError, OSError) as error:
+        raise InputError(f"{who} cannot use the store: {error}") from None
 
-    def __init__(self, place: Place, holder: bytes | None) -> None:
-        self._place, self._holder = place, holder
 
-    async def check(self, worker: Worker) -> None:
-        """Raise InputError that says what the worker lacks."""
-        who = f"worker {worker.name} on {socket.gethostname()}"
-        try:
-            await asyncio.to_thread(self._check, who)
-        except (StoreError, OSError) as error:
-            raise InputError(f"{who} cannot use the store: {error}") from None
-
-    def _check(self, who: str) -> None:
-        place = parse_place("store", str(self._place))  # a server is asked, with little patience
-        deadline = monotonic() + _SIGHT_SECONDS
-        while holder_of(place) != self._holder:
-            if monotonic() > deadline:
-                raise InputError(f"{who} does not see {_unseen(place)}")
-            sleep(0.1)
-        check_writable(place)
+def _check(place: Place, holder: bytes | None, who: str) -> None:
+    place = parse_place("store", str(place))  # a server is asked, with little patience
+    deadline = monotonic() + _SIGHT_SECONDS
+    while holder_of(place) != holder:
+        if monotonic() > deadline:
+            raise InputError(f"{who} does not see {_unseen(place)}")
+        sleep(0.1)
+    check_writable(place)
 
 
 def _unseen(place: Place) -> str:
@@ -64,6 +60,6 @@ def shared_by_workers(client: Client | None, place: Place) -> Iterator[None]:
     if client is None or client.scheduler.address.startswith("inproc"):
         yield
         return
-    condition = PlaceCondition(place.absolute(), holder_of(place))
-    with required(client, f"dhsk-place-{uuid.uuid4().hex}", condition):
+    sees = partial(_sees, place.absolute(), holder_of(place))
+    with registered(client, f"place-{uuid.uuid4().hex}", partial(Plugin, sees)):
         yield

@@ -24,6 +24,7 @@ from distributed import TimeoutError as LateError
 
 from dhsk.errors import ClusterError
 from dhsk.execution.limits import core_count
+from dhsk.execution.upstream import within
 
 BEAT_SECONDS: Final = 5.0
 """Most time between two looks at a cluster that gives no results."""
@@ -67,7 +68,7 @@ def ask(
     """
     limit = scheduler_timeout() if seconds is None else seconds
     try:
-        return client.sync(call, callback_timeout=limit, **named)
+        return within(client, limit, call, **named)
     except (OSError, LateError) as error:
         raise ClusterError(LOST_SCHEDULER) from error
 
@@ -144,9 +145,8 @@ def workers_of(client: Client) -> dict[str, Any]:
     begin = monotonic()
     while client.status == "running":
         try:
-            answer = client.sync(
-                client.scheduler.identity, n_workers=-1, callback_timeout=scheduler_timeout() / 3
-            )
+            patience = scheduler_timeout() / 3
+            answer = within(client, patience, client.scheduler.identity, n_workers=-1)
             return dict(answer["workers"])
         except (OSError, LateError) as error:
             if monotonic() - begin > 2 / 3 * scheduler_timeout():

@@ -1,4 +1,8 @@
-"""Worker jobs that are lost are submitted again."""
+"""Worker jobs that are lost are submitted again.
+
+Rejected: `Cluster.adapt`. It looks for a lost worker's name among the jobs, but workers of jobs of
+several processes have other names (distributed 2026.8).
+"""
 
 import asyncio
 import logging
@@ -25,6 +29,11 @@ _LOOK_SECONDS: Final = 30.0
 
 _SUSPECT_SECONDS: Final = 5.0
 """Time between two looks while a job has lost its workers."""
+
+
+def names_of(cluster: Any, job: str) -> set[str]:
+    """Names of the workers of a job, by its own."""
+    return {f"{job}{suffix}" for suffix in cluster.worker_spec.get(job, {}).get("group", [""])}
 
 
 class JobKeeper:
@@ -95,8 +104,7 @@ class JobKeeper:
         gone = self._gone(now)
         lost = set()
         for name, job in list(self._cluster.workers.items()):
-            group = self._cluster.worker_spec.get(name, {}).get("group", [""])
-            if any(f"{name}{suffix}" in present for suffix in group):
+            if present & names_of(self._cluster, name):
                 self._came.setdefault(name, now)
                 self._seen[name] = now
                 continue

@@ -78,16 +78,6 @@ def _of_slurm(environment: Mapping[str, str]) -> Iterator[int]:
         yield _MEBIBYTE * each * int(environment["SLURM_CPUS_ON_NODE"])
 
 
-def share_memory(memory: int, largest: int, threads: int) -> tuple[int, int]:
-    """Number of tasks at a time, and bytes for each.
-
-    At most `threads` tasks run at a time: fewer if each then has its whole matrix in memory, the
-    largest of which takes `largest` bytes.
-    """
-    at_once = max(1, min(threads, memory // max(1, largest)))
-    return at_once, memory // at_once
-
-
 def held_bytes() -> int:
     """Resident bytes of this process, at least `LOADED_BYTES`."""
     return max(LOADED_BYTES, int(psutil.Process().memory_info().rss))

@@ -10,6 +10,7 @@ from typing import Any
 import dask
 from distributed import Client, LocalCluster
 
+from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.settings import SharedSetting, short_logs
 
@@ -102,6 +103,21 @@ def _close(reference: "weakref.ref[OwningClient]") -> None:
     client = reference()
     if client is not None:
         client.close()
+
+
+def await_workers(
+    client: Client, n_workers: int, seconds: float, said: Callable[[int], str]
+) -> None:
+    """Wait for workers; with the client closed, InputError that says how many came."""
+    try:
+        client.wait_for_workers(n_workers, timeout=seconds)
+    except BaseException as error:
+        late = isinstance(error, TimeoutError)
+        found = len(client.scheduler_info(n_workers=-1)["workers"]) if late else 0
+        client.close()
+        if late:
+            raise InputError(said(found)) from error
+        raise
 
 
 def thread_client(threads: int, *, set_as_default: bool = True) -> LocalClient:

@@ -1,23 +1,26 @@
 """Lock of a store for one writer or several parts of a computation.
 
 It ends with its process even if that is killed.
+
+Rejected: a file with a process number (stale after a kill, wrong on another machine); `lockf` (none
+between threads, and any close ends it); a lock on the folder (impossible on NFS).
 """
 
-import errno
 import fcntl
 import json
 import os
 import socket
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import sleep
 from typing import Final
 
 from dhsk.errors import StoreError
-from dhsk.files import is_at, not_writable
+from dhsk.files import REFUSED, boot_id, is_at, made_folder, not_writable, try_lock
 from dhsk.objects.places import Place, entries_of
 
 LOCK_NAME: Final = ".lock"
@@ -27,9 +30,6 @@ TURNS_NAME: Final = ".parts"
 
 TURN_SECONDS: Final = 0.2
 """Time between two tries to have a turn."""
-
-_TAKEN: Final = (errno.EWOULDBLOCK, errno.EACCES)
-WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @contextmanager
@@ -55,24 +55,39 @@ def sole_writer(path: Path) -> Iterator[None]:
 class Turns:
     """What several writers of a store do one after the other; made by `one_of_several`.
 
-    On a file system without locks, `has_locks` is False and nobody waits.
+    Parameters
+    ----------
+    attempt
+        Context within which this writer has its turn, if it yields True.
+    has_locks
+        Whether the file system has locks; without, nobody waits.
     """
 
-    def __init__(self, path: Path, *, has_locks: bool) -> None:
+    def __init__(
+        self, attempt: Callable[[], AbstractContextManager[bool]], *, has_locks: bool = True
+    ) -> None:
         self.has_locks = has_locks
-        self._file = path / TURNS_NAME
+        self._attempt = attempt
 
     @contextmanager
     def alone(self, waiting: Callable[[], None]) -> Iterator[None]:
         """Exclude the other writers, and wait for one that does; `waiting` is then called often."""
-        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            while self.has_locks and not _has_locked(descriptor, fcntl.LOCK_EX):
-                waiting()
-                sleep(TURN_SECONDS)
-            yield
-        finally:
-            os.close(descriptor)
+        while True:
+            with self._attempt() as has_turn:
+                if has_turn:
+                    yield
+                    return
+            waiting()
+            sleep(TURN_SECONDS)
+
+
+@contextmanager
+def _turn(file: Path) -> Iterator[bool]:
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        yield try_lock(descriptor) is not False
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -83,36 +98,32 @@ def one_of_several(path: Path) -> Iterator[Turns]:
     ``.parts``, by which they take turns, stays for whoever finishes the store.
     """
     with _locked(path, fcntl.LOCK_SH) as has_locks:
-        yield Turns(path, has_locks=has_locks)
+        yield Turns(partial(_turn, path / TURNS_NAME), has_locks=has_locks)
 
 
 @contextmanager
 def _locked(path: Path, mode: int) -> Iterator[bool]:
     """Lock a folder in a mode of `flock`; yield whether the file system has locks."""
-    made = [folder for folder in (path, *path.parents) if not folder.exists()]
-    file = path / LOCK_NAME
-    descriptor = None
-    try:
+    file, descriptor = path / LOCK_NAME, None
+    with made_folder(path):
         try:
-            descriptor, has_locks = _acquire(file, mode)
-            sign(descriptor)
-        except OSError as error:
-            if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
-                raise
-            raise StoreError(
-                f"{not_writable(path, error)}; a finished store can be read as it is"
-            ) from error
-        yield has_locks
-    finally:
-        if descriptor is not None:
-            with suppress(OSError):
-                # Before the lock ends: afterwards it may be another's. The last of several does it.
-                if mode == fcntl.LOCK_EX or _has_locked(descriptor, fcntl.LOCK_EX):
-                    file.unlink()
-            os.close(descriptor)
-        with suppress(OSError):  # not empty: it is a store now
-            for folder in made:
-                folder.rmdir()
+            try:
+                descriptor, has_locks = _acquire(file, mode)
+                sign(descriptor)
+            except OSError as error:
+                if error.errno not in REFUSED:
+                    raise
+                raise StoreError(
+                    f"{not_writable(path, error)}; a finished store can be read as it is"
+                ) from error
+            yield has_locks
+        finally:
+            if descriptor is not None:
+                with suppress(OSError):  # the last of several does it
+                    # Before the lock ends: afterwards it may be another's.
+                    if mode == fcntl.LOCK_EX or try_lock(descriptor):
+                        file.unlink()
+                os.close(descriptor)
 
 
 def is_occupied(path: Place) -> bool:
@@ -140,43 +151,24 @@ def _acquire(file: Path, mode: int) -> tuple[int, bool]:
 
 def _lock(descriptor: int, file: Path, mode: int) -> bool:
     """Lock an open file; False, with a warning, if the file system has no locks."""
-    try:
-        taken = not _has_locked(descriptor, mode)
-    except OSError as error:
-        if error.errno not in WITHOUT_LOCKS:
-            raise
+    locked = try_lock(descriptor, mode)
+    if locked is None:
         warnings.warn(
             f"the file system of {file.parent} has no locks: make sure that no other command "
             "writes to this store",
             stacklevel=2,
         )
-        return False
-    if taken:
+    elif not locked:
         raise StoreError(
             f"{file.parent} is being written by {holder_in(file.read_text)}: wait until it has "
             "ended, stop it, or choose another folder"
         )
-    return True
-
-
-def _has_locked(descriptor: int, mode: int) -> bool:
-    """Lock an open file unless that is taken; whether it is locked now."""
-    try:
-        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in _TAKEN:
-            return False
-        raise
-    return True
+    return bool(locked)
 
 
 def machine() -> dict[str, str]:
     """Name of this host, and the identifier of its boot."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return {
-        "host": socket.gethostname(),
-        "boot": boot.read_text().strip() if boot.exists() else socket.gethostname(),
-    }
+    return {"host": socket.gethostname(), "boot": boot_id()}
 
 
 def now_in_words() -> str:
@@ -186,11 +178,7 @@ def now_in_words() -> str:
 
 def sign(descriptor: int) -> None:
     """Write into a locked file which process holds it, for messages: locking does not need it."""
-    who = {
-        **machine(),
-        "pid": os.getpid(),
-        "since": now_in_words(),
-    }
+    who = {**machine(), "pid": os.getpid(), "since": now_in_words()}
     os.truncate(descriptor, 0)
     with suppress(OSError):  # a full disk must not stop a repair that needs no space
         os.pwrite(descriptor, json.dumps(who).encode(), 0)

@@ -3,8 +3,9 @@
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
@@ -16,7 +17,6 @@ import psutil
 from dhsk.errors import StoreError
 from dhsk.execution.lock import (
     LOCK_NAME,
-    TURN_SECONDS,
     Turns,
     holder_in,
     machine,
@@ -37,7 +37,7 @@ BEAT_SECONDS: Final = 5.0
 LEASE_SECONDS: Final = 60.0
 """Silence after which an owner counts as ended."""
 
-_LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 1.0
 _RELEASE_SECONDS: Final = 5.0
 
 _owned: Final[set[str]] = set()
@@ -49,14 +49,14 @@ def sole_writer_of(place: Place) -> AbstractContextManager[None]:
     return sole_owner(place) if isinstance(place, ObjectPath) else sole_writer(place)
 
 
-def one_of_several_at(place: Place) -> "AbstractContextManager[Turns | OwnedTurns]":
+def one_of_several_at(place: Place) -> AbstractContextManager[Turns]:
     """Lock a store for one of several writers: see `one_of_several` for folders.
 
     On a server they own the store in turn. Nobody is kept out between their turns: all write the
     same tiles to the last bit.
     """
     if isinstance(place, ObjectPath):
-        return nullcontext(OwnedTurns(place))
+        return nullcontext(Turns(partial(_turn, place)))
     return one_of_several(place)
 
 
@@ -70,27 +70,17 @@ def holder_of(place: Place) -> bytes | None:
         return None
 
 
-class OwnedTurns:
-    """What several writers of a store on a server do one after the other, as with `Turns`."""
-
-    has_locks: Final = True
-
-    def __init__(self, place: ObjectPath) -> None:
-        self._place = place
-
-    @contextmanager
-    def alone(self, waiting: Callable[[], None]) -> Iterator[None]:
-        """Exclude the other writers, and wait for one that does; `waiting` is then called often."""
-        owner = _Owner(self._place)
-        while True:
-            try:
-                owner.acquire()
-                break
-            except OwnedError:
-                waiting()
-                sleep(TURN_SECONDS)
-        with owner.owning():
-            yield
+@contextmanager
+def _turn(place: ObjectPath) -> Iterator[bool]:
+    """Own a store, if nobody else does."""
+    owner = _Owner(place)
+    try:
+        owner.acquire()
+    except OwnedError:
+        yield False
+        return
+    with owner.owning():
+        yield True
 
 
 @contextmanager
@@ -153,28 +143,22 @@ class _Owner:
         """Give the store up at the end; StoreError if another process has taken it over."""
         try:
             yield
-            self.check()
+            if self._lost:
+                raise StoreError(
+                    f"another process has taken {self._place} over, as this one was silent for "
+                    f"more than {LEASE_SECONDS:.0f} s: see whether that one goes on, or run the "
+                    "same again"
+                )
         finally:
-            self.release()
+            # Without patience: if the record stays, its process is found to have ended.
+            self._ended.set()
+            self._thread.join(_RELEASE_SECONDS)
+            self._forget()
 
     def holder(self) -> bytes | None:
         """Identifier in the last record, which does not change while its owner lives."""
         found = self._latest()[1]
         return None if found is None else str(_parsed(found).get("id")).encode()
-
-    def check(self) -> None:
-        """Raise StoreError if another process has taken over."""
-        if self._lost:
-            raise StoreError(
-                f"another process has taken {self._place} over, as this one was silent for more "
-                f"than {LEASE_SECONDS:.0f} s: see whether that one goes on, or run the same again"
-            )
-
-    def release(self) -> None:
-        """Delete the record, without patience: if it stays, its process is found to have ended."""
-        self._ended.set()
-        self._thread.join(_RELEASE_SECONDS)
-        self._forget()
 
     def _forget(self) -> None:
         _owned.discard(self._who["id"])
@@ -213,10 +197,10 @@ class _Owner:
             return known
         begin = look = monotonic()
         while monotonic() - begin < LEASE_SECONDS:
-            sleep(_LOOK_SECONDS)
+            sleep(LOOK_SECONDS)
             if self._latest() != (number, found):
                 return self._latest()[1] is not None
-            if monotonic() - look > 3 * _LOOK_SECONDS:  # the server was away, for the owner too
+            if monotonic() - look > 3 * LOOK_SECONDS:  # the server was away, for the owner too
                 begin = monotonic()
             look = monotonic()
         return False

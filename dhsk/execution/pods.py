@@ -4,9 +4,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from dhsk.errors import InputError
-from dhsk.execution.cluster_options import KubernetesOptions
-from dhsk.execution.heap import WORKER_HEAP
-from dhsk.execution.local import OwningClient
+from dhsk.execution.cluster_options import ENVIRONMENT, Pods
+from dhsk.execution.local import OwningClient, await_workers
 from dhsk.execution.settings import short_logs
 from dhsk.units import parse_bytes
 
@@ -20,10 +19,7 @@ USER: Final = 10001
 """User and group in the image of deploy/docker."""
 
 _ENVIRONMENT: Final = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    **{name: str(value) for name, value in WORKER_HEAP.items()},
+    **{name: str(value) for name, value in ENVIRONMENT.items()},
     # The user's folders: compiled code, and the cache of measured rates.
     "HOME": SCRATCH_FOLDER,
     "NUMBA_CACHE_DIR": f"{SCRATCH_FOLDER}/numba",
@@ -32,7 +28,7 @@ _ENVIRONMENT: Final = {
 _SCHEDULER_BYTES: Final = 1 << 30
 
 
-def start_pods(options: KubernetesOptions) -> OwningClient:
+def start_pods(options: Pods) -> OwningClient:
     """Ask the operator for pods and wait for the workers; they end with the client."""
     try:
         operator = import_module("dask_kubernetes.operator")
@@ -55,27 +51,25 @@ def start_pods(options: KubernetesOptions) -> OwningClient:
             "daskclusters` works here, and that the Dask operator is installed"
         ) from error
     client = OwningClient(cluster)
-    try:
-        client.wait_for_workers(options.n_workers, timeout=options.wait_seconds)
-    except BaseException as error:
-        found = len(client.scheduler_info(n_workers=-1)["workers"])
-        client.close()
-        if not isinstance(error, TimeoutError):
-            raise
-        raise InputError(
-            f"{found} of {options.n_workers} worker pods are there after {options.wait}: see "
+    await_workers(
+        client,
+        options.workers,
+        options.wait_seconds,
+        lambda found: (
+            f"{found} of {options.workers} worker pods are there after {options.wait}: see "
             "`kubectl get pods` and `kubectl describe pod`"
-        ) from error
+        ),
+    )
     return client
 
 
-def pods_spec(options: KubernetesOptions) -> dict[str, Any]:
+def pods_spec(options: Pods) -> dict[str, Any]:
     """The DaskCluster that is asked for."""
     make = import_module("dask_kubernetes.operator").make_cluster_spec
     given = dict(word.split("=", 1) for word in options.environment)
     limit = parse_bytes(options.memory)
     spec: dict[str, Any] = make(
-        options.name, image=options.image, n_workers=options.n_workers, env=_ENVIRONMENT | given
+        options.name, image=options.image, n_workers=options.workers, env=_ENVIRONMENT | given
     )
     worker, scheduler = (spec["spec"][part]["spec"] for part in ("worker", "scheduler"))
     _restrict(worker, options, limit)
@@ -89,7 +83,7 @@ def pods_spec(options: KubernetesOptions) -> dict[str, Any]:
     return spec
 
 
-def _restrict(pod: dict[str, Any], options: KubernetesOptions, memory: int) -> None:
+def _restrict(pod: dict[str, Any], options: Pods, memory: int) -> None:
     """Give a pod its memory and folders, and no rights beyond them."""
     pod["securityContext"] = {
         "runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,

@@ -6,11 +6,12 @@ import os
 import sys
 import tempfile
 from contextlib import suppress
+from functools import lru_cache
 from multiprocessing import process
 from pathlib import Path
 from typing import Final
 
-from dhsk.execution.leftovers import Claim, remove_folder, sweep
+from dhsk.execution.folder import LockedName, remove_folder, sweep
 
 SEMAPHORES: Final = Path("/dev/shm")
 """Linux's folder of named semaphores: NAME is the file sem.NAME."""
@@ -104,11 +105,10 @@ def root_cause(error: BaseException) -> BaseException:
     return error
 
 
-class _Semaphores:
+@lru_cache(maxsize=1)
+def _semaphores(owner: int) -> LockedName:  # noqa: ARG001  # a forked process has its own
     """Name under which this process and those that it starts make their semaphores."""
-
-    claim: Claim | None = None
-    owner = 0
+    return LockedName(SEMAPHORES, _remove_semaphores, tidy=True)
 
 
 def name_semaphores() -> None:
@@ -117,13 +117,10 @@ def name_semaphores() -> None:
     Spawned processes share named semaphores, which remain if all are killed together.
     `multiprocessing` gives them names that do not tell their owner.
     """
-    if _Semaphores.owner == os.getpid() or not SEMAPHORES.is_dir():
-        return
-    with suppress(OSError):  # not writable: no semaphores can be made either
-        _Semaphores.claim = Claim(SEMAPHORES, _remove_semaphores, tidy=True)
-        _Semaphores.owner = os.getpid()
-        # Child processes inherit it.
-        process.current_process()._config["semprefix"] = f"/{_Semaphores.claim.name}"  # type: ignore[attr-defined]
+    if SEMAPHORES.is_dir():
+        with suppress(OSError):  # not writable: no semaphores can be made either
+            prefix = f"/{_semaphores(os.getpid()).name}"
+            process.current_process()._config["semprefix"] = prefix  # type: ignore[attr-defined]
 
 
 def remove_leftovers() -> None:

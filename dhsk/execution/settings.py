@@ -9,7 +9,9 @@ from threading import Lock
 from typing import Any, Final
 
 import dask
-from threadpoolctl import OpenBLASController, ThreadpoolController
+from threadpoolctl import ThreadpoolController
+
+from dhsk.execution.upstream import take_control_of_blas
 
 
 class SharedSetting:
@@ -74,13 +76,13 @@ class _OneBlasThread:
     """BLAS libraries of the process on one thread each; any thread may end it."""
 
     def __enter__(self) -> None:
-        _take_control()
+        take_control_of_blas()
         self._limits = _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
 
     def __exit__(self, *error: object) -> None:
-        _take_control()
+        take_control_of_blas()
         self._limits.restore_original_limits()
-        _take_control()
+        take_control_of_blas()
 
 
 @lru_cache(maxsize=1)
@@ -91,17 +93,6 @@ def _libraries(n_modules: int) -> ThreadpoolController:
     """
     del n_modules
     return ThreadpoolController()
-
-
-def _take_control() -> None:
-    """Let the next thread set limits of OpenBLAS.
-
-    From threadpoolctl 3.8 on, the first thread that sets a limit owns OpenBLAS until its context
-    ends; limits that other threads set are silently ignored.
-    """
-    take = getattr(OpenBLASController, "clear_controlling_thread", None)
-    if take is not None:
-        take(force=True)
 
 
 one_blas_thread: Final = SharedSetting(_OneBlasThread)
@@ -117,4 +108,5 @@ short_logs: Final = SharedSetting(
     lambda: dask.config.set({"distributed.admin.low-level-log-length": 1})
 )
 """Connections that Dask opens meanwhile keep one message for debugging. By default each keeps its
-last thousand, with the vectors in them: 300 MB for a hundred passes over 6,000 samples."""
+last thousand (dask/distributed#1630), with the vectors in them: 300 MB for a hundred passes over
+6,000 samples."""

@@ -2,6 +2,9 @@
 
 Not scattered: workers fetch scattered values from one another, and wait for ever for one that is
 stopped or that they cannot reach. What a worker needs comes from the scheduler alone.
+
+Rejected: values in every task (6 MB each for 1,000 landmarks); worker plugins (a broadcast waits
+for every worker, also a stopped one).
 """
 
 import weakref
@@ -10,7 +13,7 @@ from threading import Lock
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
-from distributed import Client, get_worker
+from distributed import Client, Variable, get_worker
 from distributed.protocol import to_serialize
 from distributed.utils import sync
 
@@ -33,12 +36,7 @@ class SharedValue:
     def __init__(self, client: Client, value: Any) -> None:
         self.name = f"{prefix_of(client)}{uuid4().hex}"
         self.value = value
-        ask(
-            client,
-            client.scheduler.variable_set,
-            name=self.name,
-            data=to_serialize(value),
-        )
+        ask(client, Variable(self.name, client).set, value=to_serialize(value))
         _live.setdefault(client.id, set()).add(self.name)
         weakref.finalize(self, _delete, weakref.ref(client), client.id, self.name)
 
@@ -71,8 +69,8 @@ def _delete(reference: "weakref.ref[Client]", owner: str, name: str) -> None:
     """Delete a value on the scheduler; from any thread, without waiting or a lock."""
     _live[owner].discard(name)
     client = reference()
-    if client is not None and client.status == "running":
-        client._send_to_scheduler({"op": "variable_delete", "name": name})
+    if client is not None:  # it does nothing if that has ended
+        Variable(name, client).delete()
 
 
 class _Copies:

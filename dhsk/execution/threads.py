@@ -1,4 +1,9 @@
-"""Tasks on threads of this process."""
+"""Tasks on threads of this process.
+
+Rejected: a Dask cluster in this process. It becomes the default client of other threads, forked
+children inherit its event loop, which does not run there, and tasks of an outer worker wait for
+threads that they fill.
+"""
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator

@@ -1,56 +1,33 @@
 """Tasks on the workers of a Dask client, with one BLAS thread each."""
 
-import logging
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from itertools import islice
-from threading import Lock
-from time import monotonic, sleep
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
 
-from distributed import Client, Worker, WorkerPlugin, default_client, get_worker, rejoin, secede
-from distributed import TimeoutError as LateError
-from distributed.worker import thread_state
+from distributed import Client, Worker, default_client, secede
 
 from dhsk.errors import ClusterError, InputError
-from dhsk.execution.alike import alike_workers
 from dhsk.execution.health import workers_of
-from dhsk.execution.in_flight import OURS, Flights
+from dhsk.execution.in_flight import SubmittedTasks
 from dhsk.execution.limits import core_count, memory_limit
+from dhsk.execution.plugins import Plugin, registered
 from dhsk.execution.resources import CLIENT_BYTES, TASKS_PER_THREAD, Resources
 from dhsk.execution.settings import large_graphs, one_blas_thread
 from dhsk.execution.shared import SharedValue, forget_copies, prefix_of
 from dhsk.execution.tasks import Executor, Result
 from dhsk.execution.threads import Task, Threads, current_slot
+from dhsk.execution.upstream import in_dask_task, inherited, out_of_pool
+from dhsk.execution.version_check import checked_versions
 
 USABLE_SHARE = 0.8
 """Share of its memory limit at which a Dask worker stops taking tasks."""
 
-LIMITING_SECONDS = 10.0
-"""Most time to wait until all workers have limited BLAS: one that is stopped does not answer."""
-
 REACH = 8
 """Windows of tasks that begin before the earliest one has ended, where results are in order."""
-
-ENDING_SECONDS = 2.0
-"""Most time to wait until they have lifted the limit."""
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a worker's log record is more than the failure or cancellation of a task of dhsk.
-
-    The task's error is raised where its result is read; the log would repeat its traceback.
-    """
-    said = record.getMessage()
-    return OURS not in said or not said.startswith(("Compute Failed", "Async instruction"))
-
-
-for _name in ("distributed.worker", "distributed.worker.state_machine"):
-    logging.getLogger(_name).addFilter(_is_news)
-
 
 _chosen: ContextVar[tuple[Client | None] | None] = ContextVar("dhsk_client", default=None)
 """Client of the call in progress in a tuple, (None,) for threads; None outside of calls."""
@@ -77,7 +54,7 @@ def borrow_client(client: Client | None) -> Iterator[Client | None]:
 
     Raises InputError if the client was connected before this process was forked.
     """
-    if client is not None and client in _inherited:
+    if client is not None and client in inherited:
         raise InputError(
             "client is connected in the process that this one was forked from, not in this one: "
             "connect here, or omit client to compute on threads"
@@ -86,7 +63,7 @@ def borrow_client(client: Client | None) -> Iterator[Client | None]:
     if found is None:
         yield None
         return
-    with _out_of_pool(), alike_workers(found), _one_blas_thread_on(found):
+    with out_of_pool(), checked_versions(found), _one_blas_thread_on(found):
         yield found
 
 
@@ -105,33 +82,15 @@ def current_client() -> Client | None:
         found = default_client()
     except ValueError:  # there is none
         return None
-    return None if found in _inherited else found
+    return None if found in inherited else found
 
 
-_inherited: WeakSet[Any] = WeakSet()
-"""Clients and workers from before this process was forked: their threads are not in it."""
-
-
-def _inherit() -> None:
-    _chosen.set(None)
-    _limited.lock = Lock()
-    _inherited.update(Client._instances)
-    _inherited.update(Worker._instances)
-
-
-os.register_at_fork(after_in_child=_inherit)
+os.register_at_fork(after_in_child=lambda: _chosen.set(None))
 
 
 def in_task() -> bool:
     """Whether this code runs in a task, of a Dask worker or on threads of this process."""
-    return current_slot() is not None or _in_dask_task()
-
-
-def _in_dask_task() -> bool:
-    try:
-        return get_worker() not in _inherited
-    except ValueError:  # there is none
-        return False
+    return current_slot() is not None or in_dask_task()
 
 
 def leave_slot() -> None:
@@ -139,96 +98,28 @@ def leave_slot() -> None:
     slot = current_slot()
     if slot is not None:
         slot.leave()
-    elif _in_dask_task():
+    elif in_dask_task():
         secede()
-
-
-@contextmanager
-def _out_of_pool() -> Iterator[None]:
-    """Free the thread of a Dask task for the tasks that it waits for."""
-    if not (_in_dask_task() and hasattr(thread_state, "start_time")):
-        yield  # not a task, or a thread that a task has started
-        return
-    try:
-        secede()
-    except KeyError:  # it has already left the pool
-        yield
-        return
-    try:
-        yield
-    finally:
-        rejoin()
-
-
-class _OneBlasThreadPlugin(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
-    """Holds `one_blas_thread` on a worker; at the end drops the values of the client."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-
-    def setup(self, worker: Worker) -> None:  # noqa: ARG002
-        one_blas_thread.acquire()
-
-    def teardown(self, worker: Worker) -> None:  # noqa: ARG002
-        one_blas_thread.release()
-        forget_copies(self._prefix)
-
-
-class _Limited:
-    """Clients whose workers are limited, with the numbers of contexts that need it."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.users: WeakKeyDictionary[Client, int] = WeakKeyDictionary()
-
-
-_limited = _Limited()
 
 
 @contextmanager
 def _one_blas_thread_on(client: Client) -> Iterator[None]:
-    """Limit the workers, those that join later too; within another such context, do nothing."""
-    _count_users(client, 1)
-    try:
+    """Limit BLAS on the workers, which at the end drop the values that they share, too."""
+
+    def limit() -> Plugin:
+        return Plugin(_limit, partial(_lift, prefix_of(client)))
+
+    with registered(client, "one-blas-thread", limit):
         yield
-    finally:
-        _count_users(client, -1)
 
 
-def _count_users(client: Client, more: int) -> None:
-    """Add or remove a user of the limit; the first one begins it, the last one ends it."""
-    with _limited.lock:
-        users = _limited.users.get(client, 0)
-        _limited.users[client] = users + more
-        name = f"dhsk-one-blas-thread-{client.id}"
-        if users == 0:
-            _limit_workers(client, name)
-        elif users + more == 0:
-            # If the cluster has ended, so have its limits, and another error says so.
-            with suppress(OSError, LateError, AttributeError):
-                client.sync(
-                    client._unregister_worker_plugin, name=name, callback_timeout=ENDING_SECONDS
-                )
+async def _limit(worker: Worker) -> None:  # noqa: ARG001
+    one_blas_thread.acquire()
 
 
-def _limit_workers(client: Client, name: str) -> None:
-    """Limit all workers; not waiting for one that is stopped, which later tasks find."""
-    deadline = monotonic() + LIMITING_SECONDS
-    while monotonic() < deadline:
-        try:
-            client.sync(
-                client._register_worker_plugin,
-                plugin=_OneBlasThreadPlugin(prefix_of(client)),
-                name=name,
-                idempotent=False,
-                callback_timeout=LIMITING_SECONDS,
-            )
-        except LateError:
-            return
-        except OSError:  # a worker has just ended
-            sleep(1.0)
-        else:
-            return
+def _lift(prefix: str) -> None:
+    one_blas_thread.release()
+    forget_copies(prefix)
 
 
 def resources_of(client: Client | None, memory: int | None = None) -> Resources:
@@ -281,28 +172,28 @@ class Workers:
         ordered: bool,
     ) -> Generator[tuple[int, Result], None, None]:
         """Numbers and results of tasks as they end."""
-        flights = Flights(self._client, function)
+        submitted = SubmittedTasks(self._client, function)
         following = 0
 
         def fill() -> None:
             nonlocal following
-            free = self._window - flights.count
+            free = self._window - submitted.count
             if ordered:  # later results are in memory until the earliest task has ended
-                free = min(free, flights.earliest(following) + REACH * self._window - following)
+                free = min(free, submitted.earliest(following) + REACH * self._window - following)
             for number, task in islice(tasks, max(0, free)):
-                flights.submit(number, task)
+                submitted.submit(number, task)
                 following = number + 1
 
         try:
             fill()
-            while flights.count:
-                ended = flights.ended()
+            while submitted.count:
+                ended = submitted.ended()
                 fill()
-                for flight, future in ended:
-                    for result in flights.result(flight, future):
-                        yield flight.number, result
+                for done, future in ended:
+                    for result in submitted.result(done, future):
+                        yield done.number, result
         finally:
-            flights.close()
+            submitted.close()
 
 
 def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:

@@ -4,8 +4,7 @@ from dhsk.gram.compute import compute_gram
 from dhsk.gram.discrepancy import MeanDiscrepancy, maximum_mean_discrepancy
 from dhsk.gram.graph import graph_gram
 from dhsk.gram.graph_similarity import negative_laplacian, read_edges
-from dhsk.gram.matrices import GramMatrices
-from dhsk.gram.matrix import GramMatrix, open_gram
+from dhsk.gram.matrix import GramMatrices, GramMatrix, open_gram
 from dhsk.gram.operations import GramView
 from dhsk.gram.repair import repair_gram
 

@@ -1,39 +1,23 @@
 """Computation of Gram matrices by tiles on Dask: check, plan, stage samples, compute, record."""
 
-from collections import deque
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict, Unpack, overload
 
 from distributed import Client
 
-from dhsk.bars import Show, shown
+from dhsk.bars import Show
 from dhsk.errors import InputError
-from dhsk.execution.folder import TemporaryPlace, temporary_place
-from dhsk.execution.folder_check import shared_by_workers
-from dhsk.execution.lock import is_occupied
-from dhsk.execution.owner import one_of_several_at, sole_writer_of
-from dhsk.execution.workers import computing, resources_of
-from dhsk.files import full_disk_is_budget
-from dhsk.gram.matrices import GramMatrices
-from dhsk.gram.matrix import GramMatrix
-from dhsk.gram.parts import prepare_store, removed_if_samples_change
-from dhsk.gram.plan import GramPlan, make_plan
-from dhsk.gram.prepare import check_kernels, open_sides, scan_side
+from dhsk.execution.run import Run
+from dhsk.gram.matrix import GramMatrices, GramMatrix
+from dhsk.gram.plan import make_plan
+from dhsk.gram.prepare import Data, check_kernels, open_sides
+from dhsk.gram.session import Session
 from dhsk.gram.sides import GramSides
-from dhsk.gram.storage.header import Header, flags_of
-from dhsk.gram.storage.names import digest_of_names
-from dhsk.gram.storage.parts import TilePart, is_begun, parse_part
-from dhsk.gram.storage.staging import in_order_of, stage_samples
-from dhsk.gram.storage.store import GramStore
-from dhsk.gram.tile_tasks import compute_share, compute_tiles
+from dhsk.gram.storage.parts import parse_part
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
-from dhsk.objects.places import Place, free_bytes, is_url, parse_place
-from dhsk.progress import OnProgress
-from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule, warn_of_zero_rows
-from dhsk.units import parse_bytes
+from dhsk.objects.places import Place
+from dhsk.samples import SphereMap, ZeroRows, ZeroRule
 
 
 class GramOptions(TypedDict, total=False):
@@ -188,55 +172,27 @@ def compute_gram(
     """
     _check_layout(layout)
     asked = None if part is None else parse_part(part)
-    limit = None if memory is None else parse_bytes(memory)
-    given = one_or_several(kernel)
-    sides = open_sides(X, Y)
+    given, sides = one_or_several(kernel), open_sides(X, Y)
     kernels = [parse_kernel(one, sides[0].shape[1]) for one in given]
-    chosen_map = check_kernels(kernels, sides, sphere_map, product_dtype)
-    with ExitStack() as stack:
-        guesses = {"reading": 1.0, "staging": 1.0} | ({} if store is None else {"tiles": 8.0})
-        report = stack.enter_context(shown(progress, **guesses))
-        worker_client = stack.enter_context(computing(client))
-        plan_with = partial(
-            make_plan,
-            GramSides.of(sides),
-            replace(resources_of(worker_client, limit), to_server=is_url(store)),
-            dtype=dtype,
-            product_dtype=product_dtype,
-            layout="none" if store is None else layout,
-            n_kernels=len(kernels),
-        )
-        plan = plan_with(tile=tile)
-        path, folder = _place(store, scratch, plan, asked)
-        stack.enter_context(full_disk_is_budget())
-        turns = None
-        if asked is not None:
-            turns = stack.enter_context(one_of_several_at(path))
-        else:
-            stack.enter_context(sole_writer_of(path))
-            stack.enter_context(shared_by_workers(worker_client, path))
-        if is_occupied(path) and not is_begun(path):
-            sides = in_order_of(GramStore.open(path), sides)
-        narrow = "float32" if "float32" in (dtype, product_dtype) else "float64"
-        types = narrow, product_dtype
-        scans = _scan(sides, kernels, chosen_map, zero_rows, types, report)
-        header = _header(plan, kernels, chosen_map, scans, sides[0])
-        if turns is None or asked is None:
-            stack.enter_context(removed_if_samples_change(path))
-            opened = GramStore.create(path, header, sides[0].feature_names)
-        else:
-            opened = prepare_store(turns, path, header, sides, asked, report)
-        if opened.header.tile != plan.tiling.tile:  # an existing store keeps its tiles
-            plan = plan_with(tile=opened.header.tile)
-            plan.check()
-        staging = stage_samples(opened, sides, report)
-        if asked is not None:
-            compute_share(opened, kernels, asked, worker_client, plan, report)
-        elif store is not None:
-            compute_tiles(opened, kernels, staging, worker_client, plan, report)
-        else:
-            deque(staging, maxlen=0)
-    matrices = [GramMatrix(opened, k, compute=store is None, folder=folder) for k in kernels]
+    chosen = check_kernels(kernels, sides, sphere_map, product_dtype)
+    data = Data(sides, kernels, chosen, zero_rows, dtype, product_dtype)
+    planned = partial(
+        make_plan,
+        GramSides.of(sides),
+        dtype=dtype,
+        product_dtype=product_dtype,
+        layout="none" if store is None else layout,
+        n_kernels=len(kernels),
+    )
+    begun = Run.begun(
+        progress, memory=memory, client=client, store=store, scratch=scratch, reading=1, staging=1,
+        tiles=0 if store is None else 8,
+    )  # fmt: skip
+    with begun as (run, _), Session.begun(run, planned, tile, asked) as session:
+        data = data.in_order_of(session.existing)
+        opened = session.made(data.header(session.plan, data.scan(run)), data.sides)
+    compute, folder = store is None, session.folder
+    matrices = [GramMatrix(opened, one, compute=compute, folder=folder) for one in kernels]
     return matrices[0] if isinstance(kernel, Kernel | str) else GramMatrices(matrices)
 
 
@@ -244,71 +200,3 @@ def _check_layout(layout: object) -> None:
     """Raise InputError for an unknown layout."""
     if not isinstance(layout, str) or layout not in ("triangle", "full"):
         raise InputError(f"layout must be triangle or full, got {layout!r}")
-
-
-def _place(
-    store: str | Place | None,
-    scratch: str | Place | None,
-    plan: GramPlan,
-    part: TilePart | None,
-) -> tuple[Place, TemporaryPlace | None]:
-    """Path of the store, after a check of the disk, and its temporary place if it has one."""
-    if store is None and part is not None:
-        raise InputError(f"{part} is for a store: give the folder that all parts share")
-    plan.check()
-    given = None if scratch is None else parse_place("scratch", scratch)
-    folder = temporary_place(given) if store is None else None
-    path = parse_place("store", store) if folder is None else folder.path
-    if is_occupied(path) and not (part and is_begun(path)):
-        GramStore.open(path)  # raises before anything else is locked
-    else:
-        plan.check(disk_free=free_bytes(path))
-    return path, folder
-
-
-def _scan(
-    sides: list[Samples],
-    kernels: Sequence[Kernel],
-    sphere_map: SphereMap,
-    zero_rows: ZeroRule | ZeroRows,
-    types: tuple[str, str],
-    report: OnProgress,
-) -> list[Scan]:
-    """Check and fingerprint all samples; warn of all-zero ones unless the caller does.
-
-    `types` are those of the values and of the products.
-    """
-    if isinstance(zero_rows, ZeroRows):
-        return [scan_side(side, kernels, sphere_map, report, zero_rows, *types) for side in sides]
-    zeros = [ZeroRows(zero_rows) for _ in sides]
-    pairs = list(zip(sides, zeros, strict=True))
-    scans = [scan_side(side, kernels, sphere_map, report, zero, *types) for side, zero in pairs]
-    warn_of_zero_rows([(side.source, zero.count, side.shape[0]) for side, zero in pairs])
-    return scans
-
-
-def _header(
-    plan: GramPlan,
-    kernels: Sequence[Kernel],
-    sphere_map: SphereMap,
-    scans: list[Scan],
-    rows: Samples,
-) -> Header:
-    return Header(
-        n_rows=plan.tiling.n_rows,
-        n_cols=plan.tiling.n_cols,
-        symmetric=plan.tiling.symmetric,
-        dtype=plan.dtype,
-        tile=plan.tiling.tile,
-        layout=plan.layout,
-        kernels=tuple(kernel.to_spec() for kernel in kernels),
-        sphere_map=sphere_map,
-        dim=plan.dim,
-        fingerprints=tuple(s.fingerprint for s in scans),
-        nnz=tuple(s.mapped_nnz for s in scans),
-        product_dtype=plan.product_dtype,
-        feature_names=digest_of_names(rows.feature_names),
-        zero_rows=tuple(s.zero_rows for s in scans) if any(s.zero_rows for s in scans) else None,
-        vectorizer=None if rows.vectorizer is None else rows.vectorizer.settings,
-        **flags_of(kernels),
-    )

@@ -8,17 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import Floats
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
-from dhsk.execution.limits import own_room
+from dhsk.execution.run import Run
 from dhsk.gram.features import FeatureGeometry
 from dhsk.gram.moments import moments
 from dhsk.gram.tiled import checked_matrix
 from dhsk.kernels.base import whole_parameter
-from dhsk.objects.places import Place, parse_place
+from dhsk.objects.places import Place
+from dhsk.run_progress import passes_reported
 from dhsk.samples.labels import check_labels
-from dhsk.units import format_bytes, parse_bytes
+from dhsk.units import format_bytes
 
 TIE: Final = 1e-12
 """Part of the mean squared norm below which two discrepancies differ by rounding only."""
@@ -132,12 +133,11 @@ def maximum_mean_discrepancy(
     first = _first_group(groups, matrix.shape[0])
     count = whole_parameter("permutations", permutations, 0) + 1
     rng = np.random.default_rng(whole_parameter("random_state", random_state, 0))
-    blocks = _bits_of_groupings(first, count, _at_once(len(first), count, memory), rng)
-    folder = None if journal is None else parse_place("journal", journal)
-    entries = Checkpoint(folder, PREFIX)
     diagonal, _ = matrix._exact_diagonal()
-    with passes_shown(progress, passes=1) as passes:
-        each = passes.report.each("passes", blocks)
+    begun = Run.begun(progress, memory=memory, journal=journal, passes=1)
+    with begun as (run, told), passes_reported(told):
+        blocks = _bits_of_groupings(first, count, _at_once(len(first), count, run), rng)
+        entries, each = Checkpoint(run.journal, PREFIX), told.each("passes", blocks)
         estimates = [_kept_estimates(entries, matrix, bits, diagonal) for bits in each]
     unbiased, biased = np.concatenate(estimates, axis=1)
     entries.remove()
@@ -165,9 +165,9 @@ def _first_group(groups: ArrayLike, n: int) -> NDArray[np.bool_]:
     return found
 
 
-def _at_once(n: int, count: int, memory: int | str | None) -> int:
+def _at_once(n: int, count: int, run: Run) -> int:
     """Groupings of a pass, a multiple of 8."""
-    allowed = own_room(None) // 4 if memory is None else parse_bytes(memory)
+    allowed = run.room // 4 if run.memory is None else run.memory
     width = min(-(-count // 8), allowed // (TIMES_BITS * n))
     if width < 1:
         raise BudgetError(

@@ -3,18 +3,17 @@
 import numpy as np
 
 from dhsk.arrays import Floats
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.errors import InputError
-from dhsk.execution.limits import own_room
 from dhsk.execution.memory import MemoryNeed
-from dhsk.execution.workers import computing
-from dhsk.gram.spectra import EigenOptions, eigenpairs_of, warn_unless_converged
+from dhsk.execution.run import Run
+from dhsk.gram.spectra import eigenpairs_of, warn_unless_converged
 from dhsk.gram.tiled import TiledMatrix, checked_matrix
 from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.objects.places import Place
 from dhsk.progress import Progress
+from dhsk.run_progress import passes_reported
 from dhsk.solvers.eigenpairs import WHOLE_COPIES, Multiply
-from dhsk.units import parse_bytes
 
 
 def diffusion_map(
@@ -100,8 +99,9 @@ def diffusion_map(
         # graph in parts, psi_0 would be mixed with the others.
         return lambda V: scale * products(scale * V) + stationary * (stationary.T @ V)
 
-    with passes_shown(progress, tiles=2, passes=10):
-        found = eigenpairs_of(G, k + 1, EigenOptions(tol, memory=memory, journal=journal), operator)
+    begun = Run.begun(progress, memory=memory, journal=journal, tiles=2, passes=10)
+    with begun as (run, told), passes_reported(told):
+        found = eigenpairs_of(G, k + 1, run, operator, tol=tol)
     warn_unless_converged(found)
     psi = found.vectors[:, 1:] / stationary
     coordinates: Floats = psi * np.maximum(found.values[1:], 0.0) ** steps
@@ -170,9 +170,9 @@ def mercer_map(
     True
     """
     k = whole_parameter("n_components", n_components, 1)
-    options = EigenOptions(tol, memory=memory, journal=journal)
-    with passes_shown(progress, tiles=1, passes=10):
-        found = eigenpairs_of(checked_matrix(G), k, options)
+    begun = Run.begun(progress, memory=memory, journal=journal, tiles=1, passes=10)
+    with begun as (run, told), passes_reported(told):
+        found = eigenpairs_of(checked_matrix(G), k, run, tol=tol)
     warn_unless_converged(found)
     coordinates: Floats = found.vectors * np.sqrt(np.maximum(found.values, 0.0))
     return coordinates
@@ -231,7 +231,6 @@ def empirical_map(
            [4.861, 5.796]])
     """
     n = checked_matrix(G).shape[0]
-    limit = None if memory is None else parse_bytes(memory)
     if not G.symmetric or (values is not None and np.ndim(values) != 2):
         raise InputError(
             f"the empirical map needs a symmetric matrix, not {G.shape}, and values of two axes"
@@ -242,12 +241,13 @@ def empirical_map(
     if values is not None:
         parts["values and coordinates"] = 3 * 8 * np.shape(values)[0] * n
     need = MemoryNeed(f"the empirical map of {n:,} samples", parts)
-    need.check(own_room(limit), "give more memory, or use mercer_map")
-    with passes_shown(progress, tiles=1, decomposition=5) as told, computing():
+    begun = Run.begun(progress, memory=memory, tiles=1, decomposition=5)
+    with begun as (run, told), passes_reported(told):
+        need.check(run.room, "give more memory, or use mercer_map")
         K = G.submatrices([(slice(None), slice(None))])[0]
-        told.report(Progress("decomposition", 0, 1))
+        told(Progress("decomposition", 0, 1))
         eigenvalues, U = np.linalg.eigh((K + K.T) / 2)
-        told.report(Progress("decomposition", 1, 1))
+        told(Progress("decomposition", 1, 1))
         rounding = n * float(np.finfo(G.dtype).eps) * eigenvalues[-1]
         kept = eigenvalues > rounding
         roots = np.sqrt(eigenvalues[kept])

@@ -10,9 +10,8 @@ from dhsk.arrays import Floats, Indices
 from dhsk.bars import Show, passes_shown
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
-from dhsk.gram.alignment import alignment
-from dhsk.gram.distances import Side, squared_distances
-from dhsk.gram.neighbors import nearest
+from dhsk.gram.moments import alignment
+from dhsk.gram.neighbors import Side, nearest, squared_distances
 from dhsk.gram.storage.indexing import Selector, to_indices
 from dhsk.gram.tiled import TiledMatrix
 from dhsk.kernels.base import whole_parameter

@@ -1,40 +1,31 @@
-"""Matrices of kernels of graph nodes, in the same stores as those of samples."""
+"""Matrices of kernels of graph nodes, in the same stores as those of samples.
 
-from collections import deque
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Any, cast
+Rows of the similarity are staged as the samples of the store, so that checksums, repair, servers
+and workers need no code of their own. Rejected: stores without samples (a case in each reader);
+tiles on demand (an entry costs a whole column).
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from distributed import Client
 
-from dhsk.bars import Show, shown
+from dhsk.bars import Show
 from dhsk.costs import tell_cost
-from dhsk.errors import InputError, StoreMismatchError
-from dhsk.execution.folder import temporary_place
-from dhsk.execution.folder_check import shared_by_workers
-from dhsk.execution.lock import is_occupied
-from dhsk.execution.owner import sole_writer_of
-from dhsk.execution.workers import computing, resources_of
-from dhsk.files import full_disk_is_budget
+from dhsk.execution.run import Run
 from dhsk.gram.graph_functions import NodeSpectrum, check_range, coefficients
-from dhsk.gram.graph_plan import plan_graph
+from dhsk.gram.graph_plan import cost_of_graph, plan_graph
 from dhsk.gram.graph_similarity import Graph, negative_laplacian_of, similarity_of
 from dhsk.gram.graph_spectrum import check_radius, similarity_is_semidefinite, spectrum_of
-from dhsk.gram.graph_tasks import compute_columns
 from dhsk.gram.matrix import GramMatrix
-from dhsk.gram.storage.header import FLAGGED, Header, flags_of
-from dhsk.gram.storage.names import digest_of_names
-from dhsk.gram.storage.staging import stage_samples
-from dhsk.gram.storage.store import GramStore
-from dhsk.gram.storage.tiling import DtypeName
-from dhsk.kernels.base import whole_parameter
+from dhsk.gram.prepare import Data
+from dhsk.gram.session import Session
 from dhsk.kernels.nodes import NodeKernel, NodeKind
-from dhsk.objects.places import Place, free_bytes, is_url, parse_place
-from dhsk.progress import OnProgress
+from dhsk.objects.places import Place
 from dhsk.run_progress import passes_reported
-from dhsk.samples import Samples, scan
+from dhsk.samples import Samples, ZeroRows
 from dhsk.samples.memory import from_memory
-from dhsk.units import parse_bytes
 
 
 def graph_gram(
@@ -132,134 +123,44 @@ def graph_gram(
     array([[0.7 , 0.01, 0.14, 0.14, 0.01],
            [0.01, 0.7 , 0.13, 0.03, 0.14]])
     """
-    kernel, limit = NodeKernel(kind, beta, power), None if memory is None else parse_bytes(memory)
-    _check_types(dtype, tile)
-    with ExitStack() as stack:
-        report = stack.enter_context(shown(progress, products=1, staging=1, tiles=10))
-        workers = stack.enter_context(computing(client))
-        graph = _graph(S, laplacian=laplacian)
-        resources = replace(resources_of(workers, limit), to_server=is_url(store))
+    kernel = NodeKernel(kind, beta, power)
+    begun = Run.begun(
+        progress, memory=memory, client=client, store=store, scratch=scratch, products=1, staging=1,
+        tiles=10,
+    )  # fmt: skip
+    with begun as (run, report):
+        graph = similarity_of(S)
+        if laplacian:
+            graph = negative_laplacian_of(graph)
         n, nnz = graph.matrix.shape[0], graph.matrix.nnz
-        plan = plan_graph(n, nnz, resources, cast("DtypeName", dtype), tile)
-        plan.check()
-        given = None if scratch is None else parse_place("scratch", scratch)
-        folder = temporary_place(given) if store is None else None
-        path = parse_place("store", store) if folder is None else folder.path
-        if is_occupied(path):
-            GramStore.open(path)  # raises before anything else is locked
-        else:
-            plan.check(disk_free=free_bytes(path))
-        tell_cost(plan.cost)
-        with passes_reported(report):
-            problem = _problem(graph, kernel, dtype, laplacian=laplacian)
-        stack.enter_context(full_disk_is_budget())
-        stack.enter_context(sole_writer_of(path))
-        stack.enter_context(shared_by_workers(workers, path))
-        header = problem.header(plan.tiling.tile, plan.dtype)
-        opened = GramStore.create(path, header, problem.graph.nodes)
-        if opened.header.tile != plan.tiling.tile:  # an existing store keeps its tiles
-            plan = plan_graph(n, nnz, resources, plan.dtype, opened.header.tile)
-            plan.check()
-        deque(stage_samples(opened, [problem.rows], report), maxlen=0)
-        compute_columns(opened, workers, plan, report)
-    return GramMatrix(opened, opened.kernels[0], folder=folder)
+        with Session.begun(run, partial(plan_graph, n, nnz, dtype=dtype), tile) as session:
+            tell_cost(partial(cost_of_graph, session.plan, nnz))
+            with passes_reported(report):
+                kernel, spectrum = _checked(graph, kernel, dtype)
+            data = Data([rows_of(graph)], [kernel], "identity", ZeroRows())
+            described = {} if spectrum is None else spectrum.to_json()
+            header = replace(
+                data.header(session.plan, data.scan(Run())),
+                graph={**described, "laplacian": float(laplacian)},
+            )
+            opened = session.made(header, data.sides)
+    return GramMatrix(opened, opened.kernels[0], folder=session.folder)
 
 
-def repair_graph(
-    store: GramStore, S: Any, limit: int | None, client: Client | None, report: OnProgress
-) -> list[tuple[int, int]]:
-    """Compute damaged and missing tiles of a store again, as `repair_gram` does.
-
-    `S` is the similarity, or the adjacency matrix if that is its negative Laplacian.
-    """
-    rows = _rows_of(store, S)
-    with full_disk_is_budget(), sole_writer_of(store.path), computing(client) as workers:
-        header = store.header
-        resources = replace(resources_of(workers, limit), to_server=is_url(store.path))
-        plan = plan_graph(header.n_rows, header.nnz[0] or 0, resources, header.dtype, header.tile)
-        plan.check()
-        with shared_by_workers(workers, store.path):
-            damaged = store.discard_damage(rows.feature_names)
-            deque(stage_samples(store, [rows], report), maxlen=0)
-            compute_columns(store, workers, plan, report)
-    return damaged
+def rows_of(graph: Graph) -> Samples:
+    """Rows of the similarity of a graph, as samples."""
+    return from_memory(graph.matrix, "S", graph.nodes)
 
 
-def _rows_of(store: GramStore, S: Any) -> Samples:
-    """Rows of the similarity that a store was made from; StoreMismatchError if it is another."""
-    given = similarity_of(S)
-    graphs = [given] if (given.matrix.data < 0).any() else [given, negative_laplacian_of(given)]
-    for graph in graphs:
-        rows = from_memory(graph.matrix, "S", graph.nodes)
-        if scan(rows, "identity").fingerprint == store.header.fingerprints[0]:
-            return rows
-    raise StoreMismatchError(
-        f"{store.path} was made from another graph, neither with this similarity nor with the "
-        "Laplacian of this adjacency"
-    )
-
-
-def _check_types(dtype: object, tile: object) -> None:
-    """Raise InputError for a type or tile that cannot be used."""
-    if dtype not in ("float32", "float64"):
-        raise InputError(f"dtype must be float32 or float64, got {dtype!r}")
-    if tile is not None:
-        whole_parameter("tile", tile, 1)
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """A graph and a kernel of its nodes, checked."""
-
-    graph: Graph
-    rows: Samples
-    """Rows of S."""
-    kernel: NodeKernel
-    spectrum: NodeSpectrum | None
-    laplacian: bool
-    """Whether S was made as the negative Laplacian of the graph that was given."""
-
-    def header(self, tile: int, dtype: DtypeName) -> Header:
-        """Description of the store."""
-        n = self.graph.matrix.shape[0]
-        found = scan(self.rows, "identity")
-        header = Header(
-            n_rows=n,
-            n_cols=n,
-            symmetric=True,
-            dtype=dtype,
-            tile=tile,
-            layout="triangle",
-            kernels=(self.kernel.to_spec(),),
-            sphere_map="identity",
-            dim=n,
-            fingerprints=(found.fingerprint,),
-            nnz=(found.nnz,),
-            feature_names=digest_of_names(self.graph.nodes),
-            graph={
-                **({} if self.spectrum is None else self.spectrum.to_json()),
-                "laplacian": float(self.laplacian),
-            },
-        )
-        return replace(header, **{"schema": FLAGGED, **flags_of([self.kernel])})
-
-
-def _graph(S: Any, *, laplacian: bool) -> Graph:
-    """Check a similarity; of an adjacency matrix it is the negative Laplacian, if that is asked."""
-    graph = similarity_of(S)
-    return negative_laplacian_of(graph) if laplacian else graph
-
-
-def _problem(graph: Graph, kernel: NodeKernel, dtype: str, *, laplacian: bool) -> _Problem:
-    """Check a kernel on a graph; InputError if it is not defined."""
+def _checked(
+    graph: Graph, kernel: NodeKernel, dtype: str
+) -> tuple[NodeKernel, NodeSpectrum | None]:
+    """Kernel on a graph, and the interval of its series, if it is one; InputError if undefined."""
     spectrum = spectrum_of(graph.matrix, tight=kernel.kind == "von_neumann")
     check_radius(graph.matrix, kernel, spectrum)
     check_range(kernel, spectrum, dtype)
     if kernel.power is not None:
         known = similarity_is_semidefinite(graph.matrix, spectrum)
-        kernel, spectrum_used = replace(kernel, similarity_semidefinite=known), None
-    else:
-        coefficients(kernel, spectrum)  # refuses very long series
-        spectrum_used = spectrum
-    rows = from_memory(graph.matrix, "S", graph.nodes)
-    return _Problem(graph, rows, kernel, spectrum_used, laplacian)
+        return replace(kernel, similarity_semidefinite=known), None
+    coefficients(kernel, spectrum)  # refuses very long series
+    return kernel, spectrum

@@ -7,6 +7,10 @@ With the eigenvalues of S in [a, b], A = (2S - a - b)/(b - a) has them in [-1, 1
 where |T_k| <= 1, so that the coefficients that are left out bound the error of every entry. Both
 functions have their coefficients in closed form. Every column needs as many products with S as the
 series has terms, and no column depends on another one.
+
+Rejected, by measurement: `expm_multiply` (3.3 to 3.9 times the time for the same columns, and
+numpy's global random numbers); `splu` (a random graph of 4,000 nodes and 39,969 entries has factors
+of 9.2 million); conjugate gradients (as many products, and steps that depend on the column).
 """
 
 import math
@@ -67,9 +71,9 @@ class NodeSpectrum:
         return {"lowest": self.lowest, "highest": self.highest}
 
     @classmethod
-    def of_json(cls, found: dict[str, float]) -> Self:
-        """The interval of `to_json`."""
-        return cls(found["lowest"], found["highest"])
+    def of_json(cls, found: dict[str, float]) -> Self | None:
+        """The interval of `to_json`; None if there is none, as of powers."""
+        return cls(found["lowest"], found["highest"]) if "lowest" in found else None
 
 
 def coefficients(kernel: NodeKernel, spectrum: NodeSpectrum) -> Floats:

@@ -1,9 +1,10 @@
 """Gram matrices that are read from a store, derived from stored products or computed on demand."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, passes_shown
@@ -11,14 +12,13 @@ from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError
 from dhsk.execution.folder import TemporaryPlace
 from dhsk.gram.derive import check_derivable, check_digits
-from dhsk.gram.distances import Side, marks_of, side_of
-from dhsk.gram.held_tiles import HeldTiles
+from dhsk.gram.neighbors import Side, marks_of, side_of
 from dhsk.gram.notebook import notebook_html
 from dhsk.gram.operations import Operations
-from dhsk.gram.passes import diagonal
+from dhsk.gram.passes import diagonal, multiply
 from dhsk.gram.storage.indexing import Selector, to_indices
 from dhsk.gram.storage.store import GramStore
-from dhsk.gram.tiles import TileSource
+from dhsk.gram.tiles import HeldTiles, TileSource
 from dhsk.kernels import Kernel, parse_kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.objects.places import Place, parse_place
@@ -111,7 +111,8 @@ class GramMatrix(Operations):
 
     def _repr_html_(self) -> str:
         """Shape, kernel and store for notebooks, and a picture of some values where it is cheap."""
-        return notebook_html(self)
+        origin = "computed on demand" if self.computed else "stored"
+        return notebook_html(self, self.kernel, self.path, origin, self.samples)
 
     # Kernels
 
@@ -226,6 +227,53 @@ class GramMatrix(Operations):
         with passes_shown(progress):
             self._store.check_sound()
         return self.tiling.n_tiles
+
+
+class GramMatrices(Sequence[GramMatrix]):
+    """Gram matrices of several kernels on the same samples, with products in one pass.
+
+    `compute_gram` returns them for a list of kernels.
+
+    Parameters
+    ----------
+    matrices
+        Matrices on one store.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> grams = dhsk.compute_gram(np.eye(4), ["heat", "cosine"])
+    >>> [G.kernel.label for G in grams]
+    ['heat t=0.3466', 'cosine']
+    >>> (grams @ np.ones(4)).round(4)
+    array([[1.7948, 1.7948, 1.7948, 1.7948],
+           [1.    , 1.    , 1.    , 1.    ]])
+    """
+
+    __array_priority__ = 100  # numpy defers `array @ grams` to this class
+
+    def __init__(self, matrices: Sequence[GramMatrix]) -> None:
+        self._matrices = list(matrices)
+
+    def __len__(self) -> int:
+        """Number of kernels."""
+        return len(self._matrices)
+
+    @overload
+    def __getitem__(self, index: int) -> GramMatrix: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[GramMatrix]: ...
+    def __getitem__(self, index: int | slice) -> GramMatrix | list[GramMatrix]:
+        """Matrix of one kernel, or a list of matrices."""
+        return self._matrices[index]
+
+    def __matmul__(self, V: ArrayLike) -> NDArray[Any]:
+        """Product of each matrix with V, (M,) or (M, k): (kernels, N) or (kernels, N, k).
+
+        Matrices that are computed on demand share the inner products of the samples.
+        """
+        first, sources = self._matrices[0], [matrix.source for matrix in self._matrices]
+        return multiply(TileSource.joined(sources), first.tiling, V, first.dtype)
 
 
 def open_gram(path: str | Place) -> GramMatrix:

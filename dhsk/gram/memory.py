@@ -1,4 +1,4 @@
-"""Memory of a running task, by arithmetic; its figures come from tests/benchmarks/memory.py."""
+"""Memory of samples, products and uploads; figures come from tests/benchmarks/memory.py."""
 
 import math
 
@@ -63,38 +63,3 @@ def product_bytes(
         strips = DENSE_STRIPS * min(DENSE_BYTES, product_item * max(edge, columns) * dim)
         product = max(product, strips)
     return math.ceil(product)
-
-
-def task_bytes(
-    tile: int,
-    dim: int,
-    block: float,
-    blocks: float,
-    row_entries: float | None,
-    product_item: int,
-    result_item: int,
-) -> int:
-    """Peak bytes of a task that computes a group of tiles, besides those of the idle process.
-
-    Parameters
-    ----------
-    tile, dim
-        Edge of a tile, and number of features.
-    block, blocks
-        Bytes of the samples of a tile's rows and of a group's rows, for the fullest rows.
-    row_entries
-        Mean number of entries of a sample in the fullest block; None if the samples are dense.
-    product_item
-        Bytes of an entry of a product.
-    result_item
-        Bytes of an entry of a tile in memory besides its product; 0 if there is none.
-    """
-    entries = (product_item + result_item) * tile**2
-    product = product_bytes(tile, dim, block, row_entries, product_item)
-    if row_entries is None:
-        temporary = min(2 * block, CHUNK_BYTES)
-    elif sparse_is_cheaper(row_entries, dim):
-        temporary = max(CHUNK_BYTES, product)  # one after the other
-    else:
-        temporary = CHUNK_BYTES + product  # measured: the memory of chunks is not freed
-    return math.ceil(entries + 2 * blocks + temporary)

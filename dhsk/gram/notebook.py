@@ -2,16 +2,17 @@
 
 import math
 from base64 import b64encode
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Indices, Rows
 from dhsk.errors import DhskError
-from dhsk.gram.storage.tiling import Tiling
+from dhsk.gram.tiled import TiledMatrix
 from dhsk.kernels import Kernel
 from dhsk.objects.places import Place
 from dhsk.report.markup import Html, joined, table, tag
@@ -31,72 +32,35 @@ SIDE: Final = 192
 """Pixels of the picture."""
 
 
-class ShownMatrix(Protocol):
-    """What the picture needs of a `GramMatrix`."""
+def notebook_html(
+    G: TiledMatrix, kernel: Kernel, path: Place, origin: str, samples: Callable[[Indices], Rows]
+) -> Html:
+    """Return a table of shape, kernel and store, with a picture beside it where that is cheap.
 
-    kernel: Kernel
-    path: Place
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
-
-    @property
-    def dtype(self) -> "np.dtype[Any]":
-        """Type of the entries."""
-
-    @property
-    def chunks(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Numbers of rows and columns of the tiles."""
-
-    @property
-    def tiling(self) -> Tiling:
-        """Tiles of the matrix."""
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether rows and columns are the same samples."""
-
-    @property
-    def computed(self) -> bool:
-        """Whether tiles are computed on demand."""
-
-    @property
-    def dim(self) -> int:
-        """Number of features."""
-
-    def samples(self, rows: Indices) -> Rows:
-        """Samples after the map."""
-
-
-def notebook_html(G: ShownMatrix) -> Html:
-    """Return a table of shape, kernel and store, with a picture beside it where that is cheap."""
+    `origin` is where the tiles come from, in words; `samples` gives samples after the map.
+    """
     n, m = G.shape
     tile = tuple(part[0] for part in G.chunks)
     itemsize = G.dtype.itemsize
-    origin = "computed on demand" if G.computed else "stored"
     rows = [
         ("Bytes", format_bytes(n * m * itemsize), format_bytes(math.prod(tile) * itemsize)),
         ("Shape", G.shape, tile),
         ("Data type", G.dtype, ""),
-        ("Kernel", G.kernel.label, ""),
+        ("Kernel", kernel.label, ""),
         ("Tiles", f"{G.tiling.n_tiles:,}, {origin}", ""),
-        ("Store", G.path, ""),
+        ("Store", path, ""),
     ]
     facts = table(["", "Matrix", "Tile"], rows)
-    return tag("div", facts, _picture(G), style="display: flex; flex-wrap: wrap; gap: 24px")
+    cheap = isinstance(path, Path) and kernel.of_samples and G.dim * SPANS * SPAN <= MOST_ENTRIES
+    picture = _picture(kernel, samples, n) if G.symmetric and n > 1 and cheap else Html()
+    return tag("div", facts, picture, style="display: flex; flex-wrap: wrap; gap: 24px")
 
 
-def _picture(G: ShownMatrix) -> Html:
-    """Return the values among some samples; empty where they would cost time."""
-    n = G.shape[0]
-    local = isinstance(G.path, Path)
-    cheap = G.kernel.of_samples and G.dim * SPANS * SPAN <= MOST_ENTRIES
-    if not (G.symmetric and local and n > 1 and cheap):
-        return Html()
+def _picture(kernel: Kernel, samples: Callable[[Indices], Rows], n: int) -> Html:
+    """Return the values among some of n samples."""
     members = shown_samples(n)
     try:
-        values = G.kernel(G.samples(members))
+        values = kernel(samples(members))
     except (DhskError, OSError) as error:
         return tag("p", f"no picture: {error}")
     return _heat_map(values, members, n)

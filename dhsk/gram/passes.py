@@ -1,4 +1,8 @@
-"""Passes over all tiles of a matrix, on the workers of a client or threads of this process."""
+"""Passes over all tiles of a matrix, on the workers of a client or threads of this process.
+
+Parts of V travel with the tasks. Rejected: scattering them (tasks would fetch from one another);
+files beside the store (it may be read-only).
+"""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing

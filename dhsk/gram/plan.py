@@ -10,7 +10,13 @@ import numpy as np
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.resources import TASKS_PER_THREAD, WORKER_BYTES, Resources
-from dhsk.gram.memory import CSR_ROW_BYTES, csr_entry_bytes, task_bytes, upload_bytes
+from dhsk.gram.memory import (
+    CHUNK_BYTES,
+    CSR_ROW_BYTES,
+    csr_entry_bytes,
+    product_bytes,
+    upload_bytes,
+)
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
 from dhsk.kernels.base import whole_parameter
@@ -43,7 +49,10 @@ GROUPS_PER_THREAD = 3
 
 @dataclass(frozen=True)
 class GramPlan:
-    """Cost of a Gram computation, known before it runs; build it with `make_plan`."""
+    """Cost of a Gram computation, known before it runs.
+
+    `make_plan` builds it for samples, `plan_graph` for the nodes of a graph.
+    """
 
     tiling: Tiling
     dim: int
@@ -66,6 +75,8 @@ class GramPlan:
     """Edge, in tiles, of the square that a task computes."""
     fullest: Callable[[int], float] | None = field(default=None, compare=False, repr=False)
     """Most entries of a number of consecutive sparse samples; None if only the mean is known."""
+    graph_bytes: Callable[[Tiling], int] | None = None
+    """Bytes of a task that computes a column of tiles of a graph; None if it computes products."""
 
     @property
     def row_entries(self) -> float | None:
@@ -135,32 +146,40 @@ class GramPlan:
 
     @property
     def task_bytes(self) -> int:
-        """Peak memory of one running task, in bytes."""
-        tile = self.tiling.tile
-        item, product_item = (np.dtype(kind).itemsize for kind in (self.dtype, self.product_dtype))
+        """Peak memory of one running task, in bytes, besides that of the idle process."""
         mirrors = 2 if self.layout == "full" and self.tiling.symmetric else 1
-        uploads = (
-            upload_bytes(item * tile**2, self.n_kernels * mirrors)
-            if self.resources.to_server
-            else 0
-        )
-        return uploads + task_bytes(
-            tile,
-            self.dim,
-            self.block_bytes(tile),
-            self.block_bytes(self.group * tile),
-            None if self.overlap is None else self.most_entries(tile) / tile,
-            product_item,
-            # Tiles are written whole in the full layout, else strip by strip if not converted.
-            item if self.layout == "full" or item != product_item else 0,
-        )
+        stored = np.dtype(self.dtype).itemsize * self.tiling.tile**2
+        uploads = self.resources.to_server * upload_bytes(stored, self.n_kernels * mirrors)
+        of_graph = self.graph_bytes
+        return uploads + (self._bytes_of_products if of_graph is None else of_graph(self.tiling))
+
+    @property
+    def _bytes_of_products(self) -> int:
+        """Bytes of a task that computes a group of tiles from samples."""
+        t, sparse = self.tiling, self.overlap is not None
+        item, product_item = (np.dtype(kind).itemsize for kind in (self.dtype, self.product_dtype))
+        # Tiles are written whole in the full layout, else strip by strip if not converted.
+        converted = self.layout == "full" or item != product_item
+        block = self.block_bytes(t.tile)
+        group = self.block_bytes(min(self.group * t.tile, max(t.n_rows, t.n_cols)))
+        entries = self.most_entries(t.tile) / t.tile if sparse else None
+        product = product_bytes(t.tile, self.dim, block, entries, product_item)
+        if entries is None:
+            temporary = min(2 * block, CHUNK_BYTES)
+        elif sparse_is_cheaper(entries, self.dim):
+            temporary = max(CHUNK_BYTES, product)  # one after the other
+        else:
+            temporary = CHUNK_BYTES + product  # measured: the memory of chunks is not freed
+        values = (product_item + (item if converted else 0)) * t.tile**2
+        return math.ceil(values + 2 * group + temporary)
 
     @property
     def need(self) -> MemoryNeed:
         """Predicted peak memory of the whole process tree."""
         r = self.resources
         parts = {"processes": r.idle_bytes, "running tasks": r.threads * self.task_bytes}
-        return MemoryNeed(f"a Gram matrix in tiles of {self.tiling.tile} rows", parts)
+        what = "a Gram matrix" if self.graph_bytes is None else "a graph's matrix"
+        return MemoryNeed(f"{what} in tiles of {self.tiling.tile} rows", parts)
 
     @property
     def peak_bytes(self) -> int:
@@ -195,10 +214,11 @@ class GramPlan:
         """Raise BudgetError if memory, or the disk's free bytes if known, are too small."""
         self.need.check(self.resources.memory, "give more memory, fewer workers or a smaller tile")
         if disk_free is not None and self.disk_bytes > disk_free:
+            both = self.layout == "full" and self.tiling.symmetric
             raise BudgetError(
                 f"the store needs {format_bytes(self.disk_bytes)} on disk but only "
-                f"{format_bytes(disk_free)} are free: choose another disk, float32 or the "
-                "triangle layout"
+                f"{format_bytes(disk_free)} are free: choose another disk, "
+                f"{'float32 or the triangle layout' if both else 'or float32'}"
             )
 
     def table(self) -> list[tuple[str, str]]:

@@ -1,22 +1,32 @@
-"""Checks before the first tile: of kernels, maps, memory, and every row of samples."""
+"""Samples as kernels see them, checked before the first tile: kernels, maps and every row."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
+from dhsk.execution.run import Run
+from dhsk.gram.plan import GramPlan
+from dhsk.gram.storage.header import Header, indefinite_of
+from dhsk.gram.storage.names import digest_of_names
+from dhsk.gram.storage.staging import in_order_of
+from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import GaussianKernel, Kernel, PolynomialKernel, RowKernel, SmoothedKernel
-from dhsk.progress import OnProgress, Progress
+from dhsk.progress import Progress
 from dhsk.samples import (
     Samples,
     Scan,
     SphereMap,
     ZeroRows,
+    ZeroRule,
     apply_map,
+    of_counts,
     open_samples,
     parse_sphere_map,
     scan,
+    warn_of_zero_rows,
 )
 from dhsk.samples.looks import warn_of_looks
 from dhsk.samples.names import in_order
@@ -24,7 +34,7 @@ from dhsk.samples.names import in_order
 
 def check_kernels(
     kernels: Sequence[Kernel],
-    sides: list[Samples],
+    sides: Sequence[Samples],
     sphere_map: str | None,
     product_dtype: str = "float64",
 ) -> SphereMap:
@@ -54,7 +64,7 @@ def check_kernels(
 
 def _of_counts(kernels: Sequence[Kernel], chosen: SphereMap) -> bool:
     """Whether a kernel takes its samples for counts, made proportions by the map."""
-    mapped = chosen == "hyperspherical" and any(kernel.spherical for kernel in kernels)
+    mapped = of_counts(chosen) and any(kernel.spherical for kernel in kernels)
     return mapped or any(isinstance(kernel, SmoothedKernel) for kernel in kernels)
 
 
@@ -82,7 +92,7 @@ def _refuse_float32(kernel: Kernel) -> None:
 
 
 def _check_kernel(
-    kernel: Kernel, sides: list[Samples], chosen: SphereMap, product_dtype: str
+    kernel: Kernel, sides: Sequence[Samples], chosen: SphereMap, product_dtype: str
 ) -> None:
     if not kernel.of_samples:
         raise InputError(
@@ -119,36 +129,79 @@ def open_sides(X: Any, Y: Any = None) -> list[Samples]:
     return [rows, in_order(columns, rows.feature_names, rows.source)]
 
 
-def scan_side(
-    side: Samples,
-    kernels: Sequence[Kernel],
-    sphere_map: SphereMap,
-    report: OnProgress,
-    zero_rows: ZeroRows | None = None,
-    dtype: str = "float64",
-    product_dtype: str = "float64",
-) -> Scan:
-    """Read all samples once: check each row for map and kernels, and compute their fingerprint.
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Samples as some kernels see them."""
 
-    Unmapped samples of spherical kernels must be unit vectors, and kernel values in the range of
-    `dtype` and determined by products of `product_dtype`. `zero_rows` counts all-zero samples; None
-    maps them to the centre.
-    """
-    strict = [k for k in kernels if isinstance(k, RowKernel) or k.largest_norm2() < math.inf]
+    sides: Sequence[Samples]
+    """Samples of the rows and, if the matrix is rectangular, of the columns."""
+    kernels: Sequence[Kernel]
+    sphere_map: SphereMap
+    zero_rows: ZeroRule | ZeroRows
+    """Rule for all-zero samples, of which `scan` warns; or their count, if the caller warns."""
+    dtype: str = "float64"
+    """Type of the values of the kernels, which must be in its range."""
+    product_dtype: str = "float64"
+    """Type of the products, which must determine the values."""
 
-    def check(block: Rows, first: int) -> None:
-        for kernel in strict:
-            kernel.check_rows(block, first, dtype=dtype)
-        if product_dtype == "float32" and not all(takes_float32(kernel) for kernel in kernels):
-            rows = apply_map(sphere_map, block, first, ZeroRows())
-            for kernel in kernels:
-                kernel.check_products(rows, first, dtype=product_dtype)
+    def in_order_of(self, store: GramStore | None) -> Self:
+        """The same samples with their features in the order of a store's, if there is one."""
+        return self if store is None else replace(self, sides=in_order_of(store, self.sides))
 
-    return scan(
-        side,
-        sphere_map,
-        unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
-        check=check if strict else None,
-        on_rows=lambda done: report(Progress("reading", done, side.shape[0])),
-        zero_rows=zero_rows,
-    )
+    def scan(self, run: Run) -> list[Scan]:
+        """Read all samples once: check each row for map and kernels, and compute fingerprints.
+
+        Unmapped samples of spherical kernels must be unit vectors.
+        """
+        given = self.zero_rows
+        zeros = [given if isinstance(given, ZeroRows) else ZeroRows(given) for _ in self.sides]
+        pairs = list(zip(self.sides, zeros, strict=True))
+        scans = [self._scanned(side, zero, run) for side, zero in pairs]
+        if not isinstance(given, ZeroRows):
+            warn_of_zero_rows([(side.source, zero.count, side.shape[0]) for side, zero in pairs])
+        return scans
+
+    def _scanned(self, side: Samples, zeros: ZeroRows, run: Run) -> Scan:
+        kernels, sphere_map = self.kernels, self.sphere_map
+        narrow = "float32" if "float32" in (self.dtype, self.product_dtype) else "float64"
+        strict = [k for k in kernels if isinstance(k, RowKernel) or k.largest_norm2() < math.inf]
+        single = self.product_dtype == "float32" and not all(map(takes_float32, kernels))
+
+        def check(block: Rows, first: int) -> None:
+            for kernel in strict:
+                kernel.check_rows(block, first, dtype=narrow)
+            if single:
+                rows = apply_map(sphere_map, block, first, ZeroRows())
+                for kernel in kernels:
+                    kernel.check_products(rows, first, dtype=self.product_dtype)
+
+        return scan(
+            side,
+            sphere_map,
+            unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
+            check=check if strict else None,
+            on_rows=lambda done: run.report(Progress("reading", done, side.shape[0])),
+            zero_rows=zeros,
+        )
+
+    def header(self, plan: GramPlan, scans: Sequence[Scan]) -> Header:
+        """Description of the store of a planned matrix."""
+        rows, tiling, zeros = self.sides[0], plan.tiling, tuple(s.zero_rows for s in scans)
+        return Header(
+            n_rows=tiling.n_rows,
+            n_cols=tiling.n_cols,
+            symmetric=tiling.symmetric,
+            dtype=plan.dtype,
+            tile=tiling.tile,
+            layout=plan.layout,
+            kernels=tuple(kernel.to_spec() for kernel in self.kernels),
+            sphere_map=self.sphere_map,
+            dim=plan.dim,
+            fingerprints=tuple(s.fingerprint for s in scans),
+            nnz=tuple(s.mapped_nnz for s in scans),
+            product_dtype=plan.product_dtype,
+            feature_names=digest_of_names(rows.feature_names),
+            zero_rows=zeros if any(zeros) else None,
+            vectorizer=None if rows.vectorizer is None else rows.vectorizer.settings,
+            indefinite=indefinite_of(self.kernels),
+        )

@@ -1,28 +1,25 @@
 """Repair of a Gram store: damaged tiles are computed again."""
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 from distributed import Client
 
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.errors import InputError, StoreMismatchError
-from dhsk.execution.folder_check import shared_by_workers
-from dhsk.execution.owner import sole_writer_of
 from dhsk.execution.resources import Resources
-from dhsk.execution.workers import computing, resources_of
-from dhsk.files import full_disk_is_budget
-from dhsk.gram.graph import repair_graph
-from dhsk.gram.plan import GramPlan, make_plan
-from dhsk.gram.prepare import open_sides, scan_side
+from dhsk.execution.run import Run
+from dhsk.gram.graph import rows_of
+from dhsk.gram.graph_plan import plan_of
+from dhsk.gram.graph_similarity import negative_laplacian_of, similarity_of
+from dhsk.gram.plan import GramPlan
+from dhsk.gram.prepare import Data, open_sides
+from dhsk.gram.session import Session
 from dhsk.gram.sides import GramSides
-from dhsk.gram.storage.staging import in_order_of, stage_samples
 from dhsk.gram.storage.store import GramStore
-from dhsk.gram.tile_tasks import compute_tiles
-from dhsk.objects.places import Place, is_url, parse_place
-from dhsk.progress import OnProgress
-from dhsk.samples import Samples
-from dhsk.units import parse_bytes
+from dhsk.objects.places import Place, parse_place
+from dhsk.run_progress import passes_reported
+from dhsk.samples import Samples, ZeroRows, scan
 
 
 def repair_gram(
@@ -83,62 +80,59 @@ def repair_gram(
     10
     """
     opened = GramStore.open(parse_place("store", store))
-    limit = None if memory is None else parse_bytes(memory)
-    with passes_shown(progress, reading=1, checking=2, tiles=2) as passes:
-        return _repaired(opened, X, Y, limit, client, passes.report)
+
+    def planned(resources: Resources, tile: int) -> GramPlan:
+        del tile  # a store keeps its own
+        return plan_of(opened.header, resources, GramSides.of(sides))
+
+    begun = Run.begun(
+        progress, memory=memory, client=client, store=opened.path, reading=1, checking=2, tiles=2
+    )
+    with begun as (run, report), passes_reported(report):
+        sides = _sides_of(opened, X, Y)
+        with Session.begun(run, planned, opened.header.tile) as session:
+            if opened.header.graph is None:
+                sides = _checked(opened, sides, run)
+            return session.repaired(opened, sides)
 
 
-def _repaired(
-    opened: GramStore, X: Any, Y: Any, limit: int | None, client: Client | None, report: OnProgress
-) -> list[tuple[int, int]]:
-    """Compute the damaged and missing tiles again; see `repair_gram`."""
-    if opened.header.graph is not None:
+def _sides_of(store: GramStore, X: Any, Y: Any) -> Sequence[Samples]:
+    """Samples of the sides of a store: of a graph the rows of the similarity."""
+    if store.header.graph is not None:
         if Y is not None:
-            raise InputError(f"{opened.path} is a matrix of graph nodes: give the graph alone")
-        return repair_graph(opened, X, limit, client, report)
-    sides = open_sides(X, Y)
-    made_from = len(opened.samples.sides)
+            raise InputError(f"{store.path} is a matrix of graph nodes: give the graph alone")
+        return [_rows_of(store, X)]
+    sides, made_from = open_sides(X, Y), len(store.samples.sides)
     if len(sides) != made_from:
         raise InputError(
-            f"{opened.path} was made from {made_from} sets of samples, {len(sides)} given: "
+            f"{store.path} was made from {made_from} sets of samples, {len(sides)} given: "
             "repair it in Python with dhsk.repair_gram(store, X), or (store, X, Y)"
         )
-    with full_disk_is_budget(), sole_writer_of(opened.path), computing(client) as workers:
-        plan = _plan(opened, sides, resources_of(workers, limit))
-        with shared_by_workers(workers, opened.path):
-            sides = in_order_of(opened, sides)
-            _check_samples(opened, sides, report)
-            return _repair(opened, sides, workers, plan, report)
+    return sides
 
 
-def _plan(store: GramStore, sides: list[Samples], resources: Resources) -> GramPlan:
-    header = store.header
-    plan = make_plan(
-        GramSides.of(sides),
-        replace(resources, to_server=is_url(store.path)),
-        dtype=header.dtype,
-        product_dtype=header.product_dtype,
-        n_kernels=len(store.kernels),
-        tile=header.tile,
+def _rows_of(store: GramStore, S: Any) -> Samples:
+    """Rows of the similarity that a store was made from; StoreMismatchError if it is another."""
+    given = similarity_of(S)
+    graphs = [given] if (given.matrix.data < 0).any() else [given, negative_laplacian_of(given)]
+    for rows in map(rows_of, graphs):
+        if scan(rows, "identity").fingerprint == store.header.fingerprints[0]:
+            return rows
+    raise StoreMismatchError(
+        f"{store.path} was made from another graph, neither with this similarity nor with the "
+        "Laplacian of this adjacency"
     )
-    plan.check()
-    return plan
 
 
-def _check_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> None:
-    for side, made_from in zip(sides, store.header.fingerprints, strict=True):
-        found = scan_side(side, store.kernels, store.header.sphere_map, report).fingerprint
-        if found != made_from:
+def _checked(store: GramStore, sides: Sequence[Samples], run: Run) -> Sequence[Samples]:
+    """The samples of a store, features in its order; StoreMismatchError if they are others."""
+    data = Data(sides, store.kernels, store.header.sphere_map, ZeroRows()).in_order_of(store)
+    for side, made_from, found in zip(
+        data.sides, store.header.fingerprints, data.scan(run), strict=True
+    ):
+        if found.fingerprint != made_from:
             raise StoreMismatchError(
                 f"{store.path} was made from other samples than {side.source} "
-                f"({made_from[:8]}, now {found[:8]})"
+                f"({made_from[:8]}, now {found.fingerprint[:8]})"
             )
-
-
-def _repair(
-    store: GramStore, sides: list[Samples], workers: Client, plan: GramPlan, report: OnProgress
-) -> list[tuple[int, int]]:
-    damaged = store.discard_damage(sides[0].feature_names)
-    staging = stage_samples(store, sides, report)
-    compute_tiles(store, store.kernels, staging, workers, plan, report)
-    return damaged
+    return data.sides

@@ -9,10 +9,12 @@ from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.run import Run
 from dhsk.execution.threads import Threads
+from dhsk.gram.prepare import Data
 from dhsk.kernels import Kernel, SmoothedKernel, require_unit_rows, squared_norms
-from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.samples import Samples, SphereMap, ZeroRows, apply_map
+from dhsk.progress import Progress
+from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, apply_map, of_counts
 from dhsk.samples.clipped import ClippedSamples
 from dhsk.samples.scan import rows_within
 from dhsk.samples.weighted import weigh
@@ -44,8 +46,12 @@ class RowMap:
 
     def to_predict(self, samples: Samples) -> Samples:
         """Samples to predict: those whose fit refused values below 0 have 0 in their place."""
-        counts = self.sphere_map == "hyperspherical" or isinstance(self.kernel, SmoothedKernel)
+        counts = of_counts(self.sphere_map) or isinstance(self.kernel, SmoothedKernel)
         return ClippedSamples(samples) if counts else samples
+
+    def scan(self, samples: Samples, run: Run) -> Scan:
+        """Read all samples once: check each row, and compute their fingerprint."""
+        return Data([samples], [self.kernel], self.sphere_map, self.zero_rows).scan(run)[0]
 
     def warn(self, samples: Samples) -> None:
         """Warn of all-zero samples, and of values below 0, if there were any."""
@@ -74,7 +80,7 @@ class RowMap:
         self,
         samples: Samples,
         most_rows: int | None = None,
-        report: OnProgress = ignore,
+        run: Run = Run(),  # noqa: B008  # frozen
         threads: int = 1,
         *,
         first_row: int = 0,
@@ -85,34 +91,35 @@ class RowMap:
         same time, while one more is read. Raises InputError as `__call__`, with the source.
         """
         total = samples.shape[0]
-        report(Progress("reading", 0, total))
+        run.report(Progress("reading", 0, total))
         fitting = rows_within(samples, BLOCK_BYTES)
         blocks = samples.blocks(fitting if most_rows is None else min(most_rows, fitting))
         source = samples.source
         tasks = ((source, block, first_row + first) for first, block in numbered(blocks))
         for first, rows in numbered(Threads(threads).run(self.named, tasks, ordered=True)):
             yield first, rows
-            report(Progress("reading", first + rows.shape[0], total))
+            run.report(Progress("reading", first + rows.shape[0], total))
 
     def all_of(
         self,
         samples: Samples,
-        room: int,
-        report: OnProgress = ignore,
+        run: Run,
         instead: str = "use fewer samples",
+        room: int | None = None,
         threads: int = 1,
     ) -> Rows:
         """Map all samples, (N, dim), in memory.
 
-        Raises BudgetError, with the advice `instead`, if they take more than `room` bytes.
+        Raises BudgetError, with the advice `instead`, if they take more than `room` bytes, by
+        default those of the run.
         """
-        held = self.bytes_of(samples)
+        held, room = self.bytes_of(samples), run.room if room is None else room
         if held > room:
             raise BudgetError(
                 f"the mapped samples take {format_bytes(held)} but {format_bytes(room)} of memory "
                 f"are left: allow more, or {instead}"
             )
-        blocks = self.blocks(samples, report=report, threads=threads)
+        blocks = self.blocks(samples, run=run, threads=threads)
         if samples.is_sparse:
             return _stacked([rows for _, rows in blocks])
         whole = np.empty(samples.shape, self.dtype)

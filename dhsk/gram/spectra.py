@@ -1,17 +1,23 @@
 """Leading eigenpairs of Gram matrices and their views."""
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from dhsk.arrays import Floats
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.errors import InputError
+from dhsk.execution.checkpoint import Checkpoint, KeptProducts
+from dhsk.execution.limits import core_count
 from dhsk.execution.memory import MemoryNeed
-from dhsk.gram.many_passes import many_products
+from dhsk.execution.run import Run
+from dhsk.execution.workers import computing
+from dhsk.gram.plan import LARGEST_GROUP
+from dhsk.gram.tile_tasks import bytes_of_task
 from dhsk.gram.tiled import TiledMatrix
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.objects.places import Place
+from dhsk.run_progress import passes_reported
 from dhsk.solvers.eigenpairs import (
     MAX_PASSES,
     Eigenpairs,
@@ -22,26 +28,9 @@ from dhsk.solvers.eigenpairs import (
     leading_eigenpairs,
     most_blocks,
 )
-from dhsk.units import parse_bytes
 
 BASIS_SHARE = 4
 """Divisor of the memory that the user allows: the share of the Krylov basis."""
-
-
-@dataclass(frozen=True)
-class EigenOptions:
-    """Accuracy and resources of an eigendecomposition, see `Spectra.eigh`."""
-
-    tol: float = 1e-6
-    seed: int = 0
-    max_passes: int = MAX_PASSES
-    memory: int | str | None = None
-    journal: str | Place | None = None
-
-    def blocks(self, n: int, k: int) -> int:
-        """Blocks of the basis: by the arguments only, as results depend on it."""
-        limit = None if self.memory is None else parse_bytes(self.memory) // BASIS_SHARE
-        return most_blocks(n, k, limit)
 
 
 class Spectra(TiledMatrix):
@@ -123,8 +112,9 @@ class Spectra(TiledMatrix):
         (array([54.37, 52.86, 45.62]), (1797, 3), True)
         """
         seed = whole_parameter("seed", seed, 0)
-        with passes_shown(progress, tiles=1, passes=10):
-            found = eigenpairs_of(self, k, EigenOptions(tol, seed, max_passes, memory, journal))
+        begun = Run.begun(progress, memory=memory, journal=journal, tiles=1, passes=10)
+        with begun as (run, told), passes_reported(told):
+            found = eigenpairs_of(self, k, run, tol=tol, seed=seed, max_passes=max_passes)
         warn_unless_converged(found)
         return found.values, found.vectors, found.residuals
 
@@ -132,13 +122,17 @@ class Spectra(TiledMatrix):
 def eigenpairs_of(
     G: TiledMatrix,
     k: int,
-    options: EigenOptions,
+    run: Run,
     operator: Callable[[Multiply], Multiply] | None = None,
+    *,
+    tol: float,
+    seed: int = 0,
+    max_passes: int = MAX_PASSES,
 ) -> Eigenpairs:
     """Leading eigenpairs of a symmetric matrix, or of an operator made of its products.
 
     `operator` receives the products with G; it may multiply at once, and returns products that are
-    symmetric too. Raises as `Spectra.eigh`.
+    symmetric too. Parameters and errors are those of `Spectra.eigh`.
     """
     if not G.symmetric:
         raise InputError(
@@ -146,23 +140,45 @@ def eigenpairs_of(
             f"{G.shape[0]} x {G.shape[1]}: compute it without Y"
         )
     n, k = G.shape[0], whole_parameter("k", k, 1)
-    positive_parameter("tol", options.tol)
-    whole_parameter("max_passes", options.max_passes, 2)
-    blocks = options.blocks(n, k)
+    positive_parameter("tol", tol)
+    whole_parameter("max_passes", max_passes, 2)
+    # By the arguments only, as results depend on it.
+    blocks = most_blocks(n, k, None if run.memory is None else run.memory // BASIS_SHARE)
     parts = {"vectors": eigenpairs_bytes(n, k, blocks)}
     need = MemoryNeed(f"computing {k:,} eigenpairs of {n:,} samples", parts)
     # Small matrices are multiplied by the identity.
     width = n if is_small(n, k) else block_width(k)
-    with many_products(G, need, width, options.memory, options.journal) as products:
+    with many_products(G, need, width, run) as products:
+        used = products if operator is None else operator(products)
         return leading_eigenpairs(
-            products if operator is None else operator(products),
-            n,
-            k,
-            tol=options.tol,
-            seed=options.seed,
-            max_passes=options.max_passes,
-            blocks=blocks,
+            used, n, k, tol=tol, seed=seed, max_passes=max_passes, blocks=blocks
         )
+
+
+@contextmanager
+def many_products(
+    G: TiledMatrix, method: MemoryNeed, width: int, run: Run
+) -> Iterator[KeptProducts]:
+    """Give products with blocks of `width` vectors to a method that makes many of them.
+
+    `method` is the memory of the method itself. On threads of this process, tiles stay in memory as
+    far as they fit. The bits of the products depend neither on that nor on the number of threads or
+    workers.
+    """
+    with computing(run.client) as client:
+        need = MemoryNeed(method.name, {**method.parts, **_of_tasks(G, width, client is None)})
+        need.check(run.room, "give more memory, or ask for less")
+        used = G.with_tiles_held(run.room - need.total) if client is None else G
+        checkpoint = Checkpoint(run.journal, "product-")
+        yield checkpoint.replay(used.__matmul__, G.description)
+
+
+def _of_tasks(G: TiledMatrix, width: int, here: bool) -> dict[str, int]:
+    """Bytes of the tasks of a pass: tiles if they run in this process, and vectors."""
+    rows = min(G.shape[0], LARGEST_GROUP * G.tiling.tile)
+    vectors = 4 * 8 * rows * width
+    own = bytes_of_task(G.header, rows) if here else 0
+    return {"running tasks": core_count() * own + (core_count() + 1) * vectors}
 
 
 def warn_unless_converged(found: Eigenpairs) -> None:

@@ -1,122 +1,106 @@
-"""Tasks that compute the missing tiles of a store."""
+"""Tasks that compute tiles of a store, each written while the next is computed."""
 
-from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from typing import TypeAlias
+import math
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, TypeAlias
 
 import numpy as np
-from distributed import Client
+from numpy.typing import NDArray
 
-from dhsk.errors import SamplesChangedError
+from dhsk.execution.resources import Resources
 from dhsk.execution.tasks import told_as
-from dhsk.execution.workers import executor_of, leave_slot
-from dhsk.gram.memory import csr_entry_bytes, task_bytes
+from dhsk.execution.workers import leave_slot
+from dhsk.gram.graph_plan import plan_of
+from dhsk.gram.memory import UPLOADS
 from dhsk.gram.passes import grouped
 from dhsk.gram.plan import GROUPS_PER_THREAD, GramPlan
+from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.header import Header
-from dhsk.gram.storage.parts import TilePart, forget_parts, share_of
 from dhsk.gram.storage.store import GramStore
-from dhsk.gram.storage.tiling import Tiling
-from dhsk.gram.tiles import Group, TileSource, extent
-from dhsk.gram.writing import TileWriter
-from dhsk.kernels import Kernel
-from dhsk.objects.places import remove_unfinished
-from dhsk.progress import OnProgress, Progress
+from dhsk.gram.tiles import Group, TileSource, TileValues, extent
+from dhsk.objects.places import Spare, is_url
 
 Task: TypeAlias = tuple[TileSource, Group]
 """Arguments of `compute_group`."""
 
 
-def compute_tiles(
-    store: GramStore,
-    kernels: Sequence[Kernel],
-    staging: Iterator[int],
-    client: Client | None,
-    plan: GramPlan,
-    report: OnProgress,
-) -> None:
-    """Compute the missing tiles, the first ones while later samples are staged.
+class TileWriter:
+    """Context that writes strips of tiles, or whole tiles in the full layout, to the store.
 
-    `staging`, from `stage_samples`, stages samples when it is advanced. The plan determines the
-    tiles of a task, and the tasks in flight.
+    The computing thread copies a strip to the page cache, or to the memory of an upload, while it
+    is in the cache of its core. Another thread flushes; it only waits, so that the two do not
+    compete for a core. Chunks go to a server by `UPLOADS` threads, as each waits for its answer.
     """
-    total = store.header.tiling.n_tiles
-    missing = store.missing_tiles()
-    store.forget(missing)
-    found = total - len(missing)
-    report(Progress("tiles", found, total, found=found))
-    source = TileSource(store.path.absolute(), kernels, compute=True)
-    groups = grouped(missing, plan.group)
-    tasks = _when_staged(source, groups, store.header.tiling, staging)
-    changed: list[SamplesChangedError] = []
-    _run(_until_changed(tasks, changed), client, plan, report, (found, total))
-    if changed:
-        raise changed[0]
-    deque(staging, maxlen=0)
-    remove_unfinished(store.path)  # of workers that were killed
-    store.check_complete()
-    store.record()
-    forget_parts(store.path)
+
+    def __init__(self, store: GramStore) -> None:
+        self._store = store
+        self._open: dict[tuple[int, int, int], ChunkWriter] = {}
+        self._limit = UPLOADS if is_url(store.path) else 1
+        self._flusher = ThreadPoolExecutor(self._limit)
+        self._flushing: set[Future[None]] = set()
+        self._spare: Spare = []
+
+    def __enter__(self) -> "TileWriter":
+        return self
+
+    def put(self, tile: TileValues) -> None:
+        """Write the next strip of a tile of a kernel, from top to bottom."""
+        self._append((tile.i, tile.j, tile.kernel), tile.values)
+        if len(self._store.header.chunks_of(tile.i, tile.j)) > 1:
+            self._append((tile.j, tile.i, tile.kernel), np.ascontiguousarray(tile.values.T))
+
+    def _append(self, place: tuple[int, int, int], values: NDArray[Any]) -> None:
+        if place not in self._open:
+            self._open[place] = self._store.chunk_writer(*place, spare=self._spare)
+        chunk = self._open[place]
+        chunk.append(values)
+        tiling = self._store.header.tiling
+        rows = tiling.rows(place[0])
+        if chunk.rows == rows.stop - rows.start:
+            chunk.finish()
+            self._wait(self._limit - 1)
+            self._flushing.add(self._flusher.submit(chunk.commit))
+            del self._open[place]
+
+    def _wait(self, left: int) -> None:
+        """Wait until at most `left` chunks are on their way."""
+        while len(self._flushing) > left:
+            done, self._flushing = wait(self._flushing, return_when=FIRST_COMPLETED)
+            for chunk in done:
+                chunk.result()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._flusher.shutdown()
+        for chunk in self._open.values():
+            chunk.discard()
+        if error is None:
+            self._wait(0)
 
 
-def compute_share(
-    store: GramStore,
-    kernels: Sequence[Kernel],
-    part: TilePart,
-    client: Client | None,
-    plan: GramPlan,
-    report: OnProgress,
-) -> None:
-    """Compute the missing tiles of a part; the samples are staged."""
-    share = share_of(store.header.tiling, part)
-    missing = [tile for tile in store.missing_tiles() if tile in share]
-    found = len(share) - len(missing)
-    report(Progress("tiles", found, len(share), found=found))
-    source = TileSource(store.path.absolute(), kernels, compute=True)
-    edge = plan.group  # that of the whole matrix: a part may have too few such squares
+def groups_of(
+    missing: Sequence[tuple[int, int]], header: Header, plan: GramPlan
+) -> Sequence[Group]:
+    """Tiles of each task: squares of them, or columns of a graph, the longest first."""
+    if header.graph is not None:
+        columns = sorted({j for _, j in missing}, reverse=True)
+        return [tuple(tile for tile in missing if tile[1] == j) for j in columns]
+    edge = plan.group  # that of the whole matrix: where few tiles are missing, they make fewer
     while edge > 1 and len(grouped(missing, edge)) < GROUPS_PER_THREAD * plan.resources.threads:
         edge -= 1
-    tasks = ((source, group) for group in grouped(missing, edge))
-    _run(tasks, client, plan, report, (found, len(share)))
+    return grouped(missing, edge)
 
 
-def _run(
-    tasks: Iterator[Task],
-    client: Client | None,
-    plan: GramPlan,
-    report: OnProgress,
-    done_of: tuple[int, int],
-) -> None:
-    """Run tasks, and report their tiles; so many are done, of so many."""
-    found, total = done_of
-    done = found
-    with closing(executor_of(client, plan.window).run(compute_group, tasks)) as counts:
-        for count in counts:
-            done += count
-            report(Progress("tiles", done, total, found=found))
-
-
-def _when_staged(
-    source: TileSource, groups: list[Group], tiling: Tiling, staging: Iterator[int]
-) -> Iterator[Task]:
-    """Tasks in the order of their last samples, each when that is staged."""
-    staged = 0
-    for needed, group in sorted((extent(tiling, group)[1].stop, group) for group in groups):
-        while staged < needed:
-            staged = next(staging)
-        yield source, group
-
-
-def _until_changed(tasks: Iterator[Task], changed: list[SamplesChangedError]) -> Iterator[Task]:
-    """The same tasks, until samples have changed; the error is appended to `changed`.
-
-    The tasks in flight finish before it is raised, so that none writes to a store being removed.
-    """
-    try:
-        yield from tasks
-    except SamplesChangedError as error:
-        changed.append(error)
+def samples_of(group: Group, header: Header) -> int:
+    """Samples of the last side that a task reads: the first so many, or all of a graph."""
+    return header.n_rows if header.graph is not None else extent(header.tiling, group)[1].stop
 
 
 def _words_of(_source: TileSource, group: Group) -> str:
@@ -133,20 +117,8 @@ def _memory_of(source: TileSource, group: Group) -> int:
 
 def bytes_of_task(header: Header, rows: int) -> int:
     """Bytes of a task that computes tiles of so many rows, by the mean of the samples."""
-    item, product = (np.dtype(kind).itemsize for kind in (header.dtype, header.product_dtype))
-    nnz = header.nnz[0]
-    entries = None if nnz is None else nnz / header.n_rows
-    each = csr_entry_bytes(header.product_dtype)
-    row = header.dim * product if entries is None else entries * each
-    return task_bytes(
-        header.tile,
-        header.dim,
-        row * header.tile,
-        row * rows,
-        entries,
-        product,
-        item if header.layout == "full" or item != product else 0,
-    )
+    plan = plan_of(header, Resources(workers=0, threads=1, memory=0))
+    return replace(plan, group=math.ceil(rows / header.tile)).task_bytes
 
 
 @told_as(_words_of, _memory_of)

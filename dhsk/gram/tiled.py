@@ -1,6 +1,7 @@
 """Reading and multiplying a matrix of tiles, wherever its tiles come from."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -11,11 +12,14 @@ from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
-from dhsk.gram.array import TiledArray
-from dhsk.gram.gather import gather
 from dhsk.gram.passes import diagonal, multiply
-from dhsk.gram.storage.indexing import Selector
+from dhsk.gram.storage.header import Header
+from dhsk.gram.storage.indexing import Part, Selector, by_block, grid, to_indices
+from dhsk.gram.storage.store import GramStore
+from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import SourceOfTiles
+from dhsk.run_progress import passes_of_call
+from dhsk.samples import AnyVectorizer, vectorizer_of
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -23,10 +27,12 @@ if TYPE_CHECKING:
 _Matrix = TypeVar("_Matrix", bound="TiledMatrix")
 
 
-class TiledMatrix(TiledArray):
+class TiledMatrix:
     """Matrix that is read by tiles; subclasses set `source`, and `_store` for its attributes."""
 
     __array_priority__ = 100  # numpy defers `array @ G` to this class
+
+    _store: GramStore
 
     @cached_value
     def source(self) -> SourceOfTiles:
@@ -46,6 +52,71 @@ class TiledMatrix(TiledArray):
     def with_tiles_held(self, room: int) -> Self:
         """Return this matrix for several passes, keeping tiles in so many bytes of memory."""
         raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self._store.header.n_rows, self._store.header.n_cols
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Type of the entries."""
+        return np.dtype(self._store.header.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes: 2."""
+        return 2
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes as an array in memory; a store of the upper tiles takes about half."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def chunks(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Numbers of rows and columns of the tiles, as `dask.array.Array.chunks`."""
+        return self.tiling.chunks
+
+    @property
+    def dim(self) -> int:
+        """Number of features of the samples."""
+        return self._store.header.dim
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, in the order of the columns; None if they have none."""
+        return self._store.feature_names
+
+    @property
+    def vectorizer(self) -> AnyVectorizer | None:
+        """How words were counted, if the samples are texts."""
+        return vectorizer_of(self._store.header.vectorizer, self.feature_names)
+
+    @property
+    def sphere_map(self) -> str:
+        """Map of the samples to the sphere."""
+        return self._store.header.sphere_map
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether rows and columns are the same samples."""
+        return self._store.header.symmetric
+
+    @property
+    def header(self) -> Header:
+        """Description of the store."""
+        return self._store.header
+
+    @property
+    def tiling(self) -> Tiling:
+        """Partition into tiles."""
+        return self._store.header.tiling
 
     # Reading
 
@@ -110,7 +181,7 @@ class TiledMatrix(TiledArray):
         list of ndarray
             Each (rows, cols), C-ordered.
         """
-        return gather(self._tile, self.tiling, pairs, dtype)
+        return _gathered(self._tile, self.tiling, pairs, dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """The whole matrix as a numpy array."""
@@ -210,3 +281,52 @@ def _read_block(G: TiledMatrix, block_id: tuple[int, int] = (0, 0)) -> NDArray[A
     if G.symmetric and i > j:
         return np.ascontiguousarray(G._tile(j, i).T)
     return G._tile(i, j)
+
+
+def _gathered(
+    tile: Callable[[int, int], NDArray[Any]],
+    tiling: Tiling,
+    pairs: Sequence[tuple[Selector, Selector]],
+    dtype: Any,
+) -> list[NDArray[Any]]:
+    """Submatrices of pairs of rows and columns, C-ordered; each tile needed is read once.
+
+    `tile` returns the values of tile (i, j), called with i <= j only if the matrix is symmetric.
+    """
+    n, m, edge = tiling.n_rows, tiling.n_cols, tiling.tile
+    chosen = [(to_indices(rows, n), to_indices(cols, m)) for rows, cols in pairs]
+    results = [np.empty((len(rows), len(cols)), dtype=dtype) for rows, cols in chosen]
+    groups = [(by_block(rows, edge), by_block(cols, edge)) for rows, cols in chosen]
+    needed = []
+    for i, j in tiling.tiles():
+        wanted = [
+            (result, a[i], b[j], transposed)
+            for result, (rows, cols) in zip(results, groups, strict=True)
+            for a, b, transposed in _sides(tiling.symmetric and i != j, rows, cols)
+            if i in a and j in b
+        ]
+        if wanted:
+            needed.append((i, j, wanted))
+    passes = passes_of_call()
+    for done, (i, j, wanted) in enumerate(needed, 1):
+        _put(tile(i, j), wanted)
+        passes.part(done, len(needed))
+    return results
+
+
+def _put(values: NDArray[Any], wanted: list[tuple[NDArray[Any], Part, Part, bool]]) -> None:
+    """Write the entries of a tile that are wanted to where each result has them."""
+    for result, row, col, transposed in wanted:
+        if transposed:
+            result[grid(col.place, row.place)] = values[grid(row.inside, col.inside)].T
+        else:
+            result[grid(row.place, col.place)] = values[grid(row.inside, col.inside)]
+
+
+def _sides(
+    mirrored: bool, rows: dict[int, Part], cols: dict[int, Part]
+) -> Iterator[tuple[dict[int, Part], dict[int, Part], bool]]:
+    """Parts of a selection on a tile and, if it is mirrored, on its mirror image."""
+    yield rows, cols, False
+    if mirrored:
+        yield cols, rows, True

@@ -1,4 +1,8 @@
-"""Tiles of views: values of another matrix that are centred or scaled when they are read."""
+"""Tiles of views: values of another matrix that are centred or scaled when they are read.
+
+Rejected: subtracting row means from products, as large numbers cancel; V is centred before and
+after.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

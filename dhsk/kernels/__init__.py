@@ -1,6 +1,7 @@
 """Kernels: mathematics on arrays, without files or Dask."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
 from typing import Any, Final
 
 from dhsk.errors import InputError
@@ -46,7 +47,9 @@ __all__ = [
     "kernel_from_spec",
     "mean_difference",
     "named_family",
+    "named_kernel",
     "one_or_several",
+    "parameters_of",
     "parse_kernel",
     "require_unit_rows",
     "squared_norms",
@@ -55,26 +58,31 @@ __all__ = [
     "unit_of",
 ]
 
-_FAMILIES: Final[Mapping[str, type[Kernel]]] = {
-    family.name: family
-    for family in (
-        HeatKernel,
-        ParametrixKernel,
-        CosineKernel,
-        LinearKernel,
-        GaussianKernel,
-        PolynomialKernel,
-        HyperbolicHeatKernel,
-        SmoothedKernel,
-        StretchedKernel,
-        StretchedGaussianKernel,
-        HeatTimeDerivative,
-        NodeKernel,
-    )
-}
+_BY_NAME: Final[tuple[type[Kernel], ...]] = (
+    HeatKernel,
+    ParametrixKernel,
+    CosineKernel,
+    LinearKernel,
+    GaussianKernel,
+    PolynomialKernel,
+)
+"""Kernels that can be given by name, with the defaults of their parameters."""
 
-NAMED: Final = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
-"""Kernels that can be given by name, as in the command line's --kernel."""
+NAMED: Final = tuple(family.name for family in _BY_NAME)
+"""Their names, as in the command line's --kernel."""
+
+_OTHERS: Final[tuple[type[Kernel], ...]] = (
+    HyperbolicHeatKernel,
+    SmoothedKernel,
+    StretchedKernel,
+    StretchedGaussianKernel,
+    HeatTimeDerivative,
+    NodeKernel,
+)
+
+_FAMILIES: Final[Mapping[str, type[Kernel]]] = {
+    family.name: family for family in (*_BY_NAME, *_OTHERS)
+}
 
 
 def named_family(name: object) -> type[Kernel]:
@@ -95,16 +103,26 @@ def parse_kernel(kernel: Kernel | str, dim: int, time_scale: float = 1.0) -> Ker
     """
     if isinstance(kernel, Kernel):
         return kernel
-    family = named_family(kernel)
-    if family is HeatKernel:
-        return HeatKernel.at_scale(dim, time_scale)
-    if family is ParametrixKernel:
-        return ParametrixKernel(time_at_scale(dim, time_scale))
-    if family is GaussianKernel:
-        return GaussianKernel(1.0)
-    if family is PolynomialKernel:
-        return PolynomialKernel(2, 1.0)
-    return family()
+    return named_kernel(kernel, dim, time_scale)
+
+
+def parameters_of(name: object) -> set[str]:
+    """Parameters that the kernel of a name needs; `InputError` for another name."""
+    family: Any = named_family(name)
+    return {field.name for field in fields(family) if field.default is MISSING}
+
+
+def named_kernel(name: str, dim: int, time_scale: float = 1.0, **given: Any) -> Kernel:
+    """Make the kernel of a name; of what is `given`, and not None, it takes what it needs.
+
+    Other parameters have the kernel's `defaults`; its time is that of `time_scale`.
+    """
+    needed = parameters_of(name)
+    known = {"dim": dim} | {key: value for key, value in given.items() if value is not None}
+    if "time" in needed and "time" not in known:
+        known["time"] = time_at_scale(dim, time_scale)
+    known = {**_FAMILIES[name].defaults, **known}
+    return _FAMILIES[name](**{key: known[key] for key in needed})
 
 
 def one_or_several(kernels: Kernel | str | Iterable[Kernel | str]) -> list[Kernel | str]:

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
@@ -83,6 +83,8 @@ class Kernel(ABC):
     """Whether values are those of pairs of samples; False for the nodes of a graph."""
     default_map: ClassVar[str] = "identity"
     """Default map of raw samples to rows of this kernel."""
+    defaults: ClassVar[Mapping[str, float]] = {}
+    """Parameters of the kernel that its name alone stands for, but for `dim` and `time`."""
 
     @property
     def row_length(self) -> int | None:

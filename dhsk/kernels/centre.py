@@ -4,6 +4,10 @@ The centre is the unit vector with 1/sqrt(dim) in every coordinate. In a CSR row
 entries: a gigabyte for a thousand empty texts of 100,000 words. So such a row has one entry
 instead, NaN in the first column. No other sample has this image, and arithmetic that does not
 handle it gives NaN, never a wrong number. Its inner product with a row x is sum(x)/sqrt(dim).
+
+Rejected: rows without entries as the mark (kernels of unmapped rows would take true zeros for the
+centre); leaving such samples out (labels, weights and ids would have to follow, and predictions
+need one answer a sample).
 """
 
 from typing import Any

@@ -1,5 +1,6 @@
 """Kernels of plain inner products: linear, polynomial and cosine."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -96,6 +97,7 @@ class PolynomialKernel(Kernel):
     """
 
     name: ClassVar[str] = "polynomial"
+    defaults: ClassVar[Mapping[str, float]] = {"degree": 2, "offset": 1.0}
 
     degree: int
     offset: float

@@ -1,6 +1,7 @@
 """The Gaussian kernel of the Euclidean distance, from inner products and squared norms."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -59,6 +60,7 @@ class GaussianKernel(Kernel):
 
     name: ClassVar[str] = "gaussian"
     unit_diagonal: ClassVar[bool] = True
+    defaults: ClassVar[Mapping[str, float]] = {"sigma": 1.0}
 
     sigma: float
 

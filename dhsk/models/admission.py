@@ -1,4 +1,8 @@
-"""Order of tasks that take different amounts of memory."""
+"""Order of tasks that take different amounts of memory.
+
+Rejected: a semaphore of bytes (a task that waits holds a thread); the smallest first (the large
+ones are then alone at the end).
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -4,7 +4,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import IO, Any, Final
 
 import numpy as np
@@ -19,6 +19,9 @@ from dhsk.samples.binary import read_header
 from dhsk.samples.paths import reading
 from dhsk.units import format_bytes
 
+SCHEMA: Final = 2
+"""Version of the formats of files; no other one is read."""
+
 _HEADER: Final = "header"
 _HEAD_BYTES: Final = 1 << 17
 """Upper bound on the bytes before the values of an array: numpy's usual headers have 65,535."""
@@ -27,10 +30,10 @@ _HEAD_BYTES: Final = 1 << 17
 def write_archive(path: str | Place, header: Mapping[str, Any], arrays: Arrays) -> None:
     """Write JSON values and arrays with any file name; an existing file is replaced atomically.
 
-    The header has its "format" and "schema". Raises OSError if the file cannot be written,
-    StoreError if a server refuses it.
+    The header has its "format", and gets the `SCHEMA`. Raises OSError if the file cannot be
+    written, StoreError if a server refuses it.
     """
-    text = json.dumps(header, default=_as_json).encode()
+    text = json.dumps({**header, "schema": SCHEMA}, default=_as_json).encode()
     parts: dict[str, Any] = {_HEADER: np.frombuffer(text, np.uint8), **arrays}
     with written(parse_place("path", path)) as file:
         # An open file: np.savez would add .npz to a name. No array needs pickle, and numpy before
@@ -39,9 +42,9 @@ def write_archive(path: str | Place, header: Mapping[str, Any], arrays: Arrays) 
 
 
 def read_archive(
-    path: str | Place, schemas: Mapping[str, int]
+    path: str | Place, formats: Collection[str]
 ) -> tuple[Place, dict[str, Any], Arrays]:
-    """Path, header and arrays of a file of one of these formats, each of one schema.
+    """Path, header and arrays of a file of one of these formats, written with this `SCHEMA`.
 
     Raises InputError if the file is missing, damaged or of another format or schema, BudgetError
     if its arrays do not fit in half of the free memory.
@@ -55,7 +58,7 @@ def read_archive(
             if not zipfile.is_zipfile(file):
                 raise InputError(f"{path} is no dhsk model, or not the whole of one")
             arrays = _read_arrays(file, path)
-    return path, _header(arrays.pop(_HEADER, None), path, schemas), arrays
+    return path, _header(arrays.pop(_HEADER, None), path, formats), arrays
 
 
 def was_written_here(path: Place) -> bool:
@@ -107,7 +110,7 @@ def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     return size
 
 
-def _header(stored: NDArray[Any] | None, path: Place, schemas: Mapping[str, int]) -> dict[str, Any]:
+def _header(stored: NDArray[Any] | None, path: Place, formats: Collection[str]) -> dict[str, Any]:
     """Parsed header of a known format and schema."""
     try:
         header = parse_json(b"" if stored is None else stored.tobytes())
@@ -116,15 +119,15 @@ def _header(stored: NDArray[Any] | None, path: Place, schemas: Mapping[str, int]
     found = str(header.get("format")) if isinstance(header, dict) else ""
     if not (found.startswith("dhsk ") and found.endswith(" model")):
         raise InputError(f"{path} is no dhsk model: it is an archive of something else")
-    if found not in schemas:
+    if found not in formats:
         raise InputError(
-            f"{path} is a {found}, but this dhsk reads a {' or a '.join(schemas)}: load it with "
+            f"{path} is a {found}, but this dhsk reads a {' or a '.join(formats)}: load it with "
             "the version of dhsk that wrote it"
         )
-    if header.get("schema") != schemas[found]:
+    if header.get("schema") != SCHEMA:
         raise InputError(
             f"{path} is a model of schema {header.get('schema')}, but this dhsk reads schema "
-            f"{schemas[found]}: train it again, or use the dhsk that wrote it"
+            f"{SCHEMA}: train it again, or use the dhsk that wrote it"
         )
     return dict(header)
 

@@ -124,7 +124,7 @@ class SvcModel(TrainedModel):
             expansion=Expansion(**{f.name: arrays[f.name] for f in fields(Expansion)}),
             certificates=Certificates(tol=header["tol"], C=header["C"], **stored),
             sigmoids=arrays.get("sigmoids"),
-            unit=positive_parameter("unit", header.get("unit", 1.0)),  # older files have none
+            unit=positive_parameter("unit", header["unit"]),
         )
         k, n_sv = len(model.classes), model.rows.shape[0]
         n_pairs, expansion = k * (k - 1) // 2, model.expansion

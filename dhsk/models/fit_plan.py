@@ -1,4 +1,4 @@
-"""Plan of the memory of the fits of a grid."""
+"""Memory of exact fits: of a grid, on all processes, or of one model, in this process."""
 
 import math
 from collections.abc import Sequence
@@ -8,16 +8,17 @@ from typing import Any, Final
 import numpy as np
 
 from dhsk.errors import BudgetError
-from dhsk.execution.limits import share_memory
-from dhsk.execution.memory import MemoryNeed
+from dhsk.execution.memory import Allowance, MemoryNeed, Share, share_memory
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
 from dhsk.models.class_blocks import KERNELS
-from dhsk.models.rows_cache import KEPT_BYTES as ROWS_BYTES
+from dhsk.models.gram_source import KEPT_BYTES as ROWS_BYTES
+from dhsk.models.sources import ClassesSource, RowsShape, edge_for, evaluation_bytes
 from dhsk.solvers import eigenvalues as spectrum
+from dhsk.solvers.pairs import FINE_SAMPLES, Way
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import PRODUCT_BYTES
-from dhsk.units import format_bytes
+from dhsk.units import counted, format_bytes
 
 FIT_BASE_BYTES: Final = 120_000_000
 """Memory of a task besides its matrix and vectors: compiled code, libraries, and a tile as it is
@@ -37,52 +38,16 @@ that a run that is killed goes on with another number of them."""
 SMALLEST_PART: Final = 256
 """Least samples of a subproblem."""
 
+_BLOCKS_SHARE: Final = 8
+"""Divisor of the remaining memory: the share of concurrent blocks, except for the first, when
+matrices could fill all of it."""
 
-@dataclass(frozen=True)
-class FitPlan:
-    """Number of concurrent tasks, and their memory."""
-
-    n: int
-    fits: int
-    tasks: int
-    at_once: int
-    room: int
-    """Memory of the matrix of a task, in bytes."""
-    whole: bool
-    """Whether the matrix of every pair of classes fits in memory."""
-    need: MemoryNeed
-    """Memory of all processes."""
-    held: bool
-    """Whether each process keeps the stored values of the matrix in memory."""
-    split_folds: bool
-    """Whether each fold is a task, so that there are enough tasks."""
-    on_sets: bool
-    """Whether values are computed on demand, and problems are solved on working sets."""
-    shared: int
-    """Bytes that the matrices of concurrent tasks share, as their sizes differ; 0 if each has its
-    own room."""
-    resources: Resources
-
-    @property
-    def window(self) -> int:
-        """Number of submitted tasks: more than run concurrently, unless memory limits these."""
-        ample = self.at_once >= self.resources.threads and not self.shared
-        return TASKS_PER_THREAD * self.at_once if ample else self.at_once
-
-    def table(self) -> list[list[str]]:
-        """Rows (what, value) for people."""
-        how = "each on its whole matrix" if self.whole else "in rounds over parts of the matrix"
-        if self.on_sets:
-            how = "on working sets, from kernel values that are computed on demand"
-        return [
-            ["fits", f"{self.fits} SVMs in {self.tasks} tasks, {self.at_once} at a time, {how}"],
-            ["memory of a matrix", f"at most {format_bytes(self.room)}"],
-            [
-                "memory of the fits",
-                f"{format_bytes(self.need.total)} predicted for all processes together, "
-                f"{format_bytes(self.resources.memory)} allowed",
-            ],
-        ]
+_WORDS: Final[dict[Way, str]] = {
+    "whole matrices": "each on its whole matrix",
+    "working sets": "on working sets, from kernel values that are computed on demand",
+    "rounds": "in rounds over parts of the matrix",
+}
+"""How problems are solved, for people."""
 
 
 @dataclass(frozen=True)
@@ -169,91 +134,161 @@ def plan_fits(
     resources: Resources,
     *,
     on_sets: bool = False,
-) -> FitPlan:
+) -> Share:
     """Divide the memory among the fits of some kernels, whose matrices have this dtype.
 
     With `on_sets`, all pairs of a kernel are solved together on working sets. Raises BudgetError if
     not even a small part of a matrix fits.
     """
     own = counts.sets_bytes if on_sets else counts.client_bytes
-    vectors, block = counts.vector_bytes, matrix_bytes(counts.most, dtype)
-    smallest = min(block, matrix_bytes(SMALLEST_PART, dtype))
-    available = resources.memory - _processes(resources, 1) - own
-    if available < smallest + vectors + FIT_BASE_BYTES:
-        least = resources.memory - available + smallest + vectors + FIT_BASE_BYTES
-        own_bytes = _processes(resources, 1) + FIT_BASE_BYTES
-        fewer = " or fewer workers" if resources.workers > 1 else ""
-        raise BudgetError(
-            f"exact fits on {counts.n} samples need at least {format_bytes(least)}, of which "
-            f"{format_bytes(own_bytes)} are for Python, its libraries and compiled code in "
-            f"{_processes_words(resources)}, but {format_bytes(resources.memory)} are allowed: "
-            f"give more memory{fewer}"
-        )
+    block, beside = matrix_bytes(counts.most, dtype), counts.vector_bytes + FIT_BASE_BYTES
+    least = min(block, matrix_bytes(SMALLEST_PART, dtype)) + beside
+
+    def left(at_once: int) -> int:
+        return resources.memory - _processes(resources, at_once) - own
+
+    _require(least, left(1), counts, resources)
     tasks = n_kernels * counts.pairs
     split = not on_sets and tasks < FEW_TASKS
-    at_once, _ = share_memory(available, block + vectors + FIT_BASE_BYTES, resources.threads)
+    at_once, _ = share_memory(left(1), block + beside, resources.threads)
     at_once = min(at_once, counts.pairs if on_sets else tasks * counts.folds)
-    while True:
-        available = resources.memory - _processes(resources, at_once) - own
-        room = min(block, available // at_once - vectors - FIT_BASE_BYTES)
-        if at_once == 1 or room >= smallest:
-            break
+    while at_once > 1 and left(at_once) // at_once < least:
         at_once -= 1
+    available = left(at_once)
+    room = min(block, available // at_once - beside)
     whole = room >= block
-    shared = 0 if on_sets or not whole else _shared(counts, dtype, at_once, tasks, resources, own)
+    shared = 0 if on_sets or not whole else _shared(counts, dtype, at_once, tasks, resources)
     at_once = min(resources.threads, tasks) if shared else at_once
     matrices = shared or at_once * room
     held = max(1, resources.workers) * (counts.entries + KERNELS * counts.squares) * dtype.itemsize
-    if on_sets or not whole or held > available - matrices - at_once * (vectors + FIT_BASE_BYTES):
+    if on_sets or not whole or held > available - matrices - at_once * beside:
         held = 0
     parts = {
         "processes": _processes(resources, at_once),
         "bounds and products": own,
         "matrices": matrices,
         "stored values": held,
-        "vectors": at_once * vectors,
+        "vectors": at_once * counts.vector_bytes,
         "code and tiles": at_once * FIT_BASE_BYTES,
     }
-    return FitPlan(
-        n=counts.n,
-        fits=tasks * counts.columns,
-        tasks=tasks * counts.folds if split else tasks,
-        at_once=at_once,
-        room=room,
-        whole=whole,
-        need=MemoryNeed("exact fits", parts),
+    need = MemoryNeed("exact fits", parts)
+    way: Way = "working sets" if on_sets else "whole matrices" if whole else "rounds"
+    words = (
+        f"{tasks * counts.columns} SVMs in {tasks * counts.folds if split else tasks} tasks, "
+        f"{at_once} at a time, {_WORDS[way]}"
+    )
+    ample = at_once >= resources.threads and not shared
+    return Share(
+        need,
+        at_once,
+        way,
+        whole,
+        room,
         held=held > 0,
         split_folds=split,
-        on_sets=on_sets,
         shared=shared,
-        resources=resources,
+        window=TASKS_PER_THREAD * at_once if ample else at_once,  # memory limits what else waits
+        table=(
+            ("fits", words),
+            ("memory of a matrix", f"at most {format_bytes(room)}"),
+            (
+                "memory of the fits",
+                f"{format_bytes(need.total)} predicted for all processes together, "
+                f"{format_bytes(resources.memory)} allowed",
+            ),
+        ),
     )
 
 
 def _shared(
-    counts: FitCounts,
-    dtype: "np.dtype[Any]",
-    at_once: int,
-    tasks: int,
-    resources: Resources,
-    own: int,
+    counts: FitCounts, dtype: "np.dtype[Any]", at_once: int, tasks: int, resources: Resources
 ) -> int:
     """Bytes for the matrices of all threads, if some would idle beside the largest matrices."""
     threads = min(resources.threads, tasks)
     if resources.workers or at_once >= threads:
         return 0
-    others = threads * (counts.vector_bytes + FIT_BASE_BYTES)
-    room = resources.memory - _processes(resources, threads) - own - others
+    others = counts.client_bytes + threads * (counts.vector_bytes + FIT_BASE_BYTES)
+    room = resources.memory - _processes(resources, threads) - others
     largest, smallest = (matrix_bytes(n, dtype) for n in (counts.most, counts.least))
     return room if room >= largest + smallest > 0 and smallest < largest else 0
 
 
-def _processes_words(resources: Resources) -> str:
-    if not resources.workers:
-        return "this process"
-    return f"this process and {resources.workers} worker{'s' * (resources.workers > 1)}"
+def _require(least: int, left: int, counts: FitCounts, resources: Resources) -> None:
+    """Raise BudgetError if a task needs more than is left."""
+    if left >= least:
+        return
+    where, fewer = "this process", ""
+    if resources.workers:
+        where += f" and {counted(resources.workers, 'worker')}"
+        fewer = " or fewer workers" if resources.workers > 1 else ""
+    own_bytes = _processes(resources, 1) + FIT_BASE_BYTES
+    raise BudgetError(
+        f"exact fits on {counts.n} samples need at least "
+        f"{format_bytes(resources.memory - left + least)}, of which {format_bytes(own_bytes)} are "
+        f"for Python, its libraries and compiled code in {where}, but "
+        f"{format_bytes(resources.memory)} are allowed: give more memory{fewer}"
+    )
 
 
 def _processes(resources: Resources, at_once: int) -> int:
     """Bytes of all processes, with what idle workers keep after fits."""
     return resources.idle_bytes + KEPT_BYTES * max(0, resources.workers - at_once)
+
+
+# In this process, on kernel values that are computed from rows in memory
+
+
+def plan_exact(
+    rows: RowsShape, counts: FitCounts, sizes: Sequence[int], allowed: Allowance
+) -> Share:
+    """Divide the memory of this process among fits on rows in memory, in classes of these sizes.
+
+    Raises BudgetError if not even a small part of a matrix fits beside the samples.
+    """
+    edge = edge_for(rows, allowed.memory)
+    evaluated = evaluation_bytes(rows, edge)
+    # The rows of a pair, a block of its matrix being computed, and its vectors.
+    beside = counts.most * rows.mapped_bytes // rows.n + evaluated + counts.vector_bytes
+    matrix = matrix_bytes(counts.most, np.dtype(f"f{rows.itemsize}"))
+    left = max(0, allowed.room - rows.nbytes - PROCESS_BYTES)
+    kept = ClassesSource.bytes_of(sizes, rows.itemsize)
+    keep = counts.pairs > 1 and kept + allowed.cores * (matrix + beside) <= left
+    if not keep:
+        kept = 0
+    fits = share_of_fits(left - kept, matrix, beside, allowed.cores)
+    room, at_once = fits.room, min(fits.at_once, counts.pairs)
+    # Concurrent blocks of each task, one of which is counted already, from the memory beside whole
+    # matrices, or from a small share of all.
+    spare = max(left - kept - at_once * (min(room, matrix) + beside), left // _BLOCKS_SHARE)
+    more = at_once * evaluated
+    threads = max(1, min(allowed.cores // at_once, 1 + spare // more))
+    room = min(room, (left - kept - (threads - 1) * more) // at_once - beside)
+    parts = {
+        "process": allowed.held + PROCESS_BYTES,
+        "samples": rows.nbytes,
+        "matrices": at_once * min(room, matrix),
+        "matrices of classes": kept,
+        "vectors and blocks": at_once * beside + (threads - 1) * more,
+    }
+    mapping = rows.mapped_bytes - sum(parts.values()) + parts["process"]
+    parts["samples as they are mapped"] = max(0, mapping)
+    need, whole = MemoryNeed("an exact fit", parts), room >= matrix
+    way: Way = "whole matrices" if whole and counts.most <= FINE_SAMPLES else "working sets"
+    return Share(need, at_once, way, whole, room, edge, threads, held=keep)
+
+
+def share_of_fits(left: int, matrix: int, beside: int, cores: int) -> Share:
+    """Memory of concurrent tasks, at most one a core, each with `room` bytes for its matrix.
+
+    left is the remaining memory, matrix the size of the largest matrix, and beside the rest of a
+    task's memory, in bytes. Raises BudgetError if not even a small part of a matrix fits.
+    """
+    least = min(matrix, SMALLEST_PART**2 * 8) + beside
+    if left < least:
+        raise BudgetError(
+            f"an exact fit needs {format_bytes(least)} beside its samples but "
+            f"{format_bytes(left)} of memory are left: allow more"
+        )
+    at_once, each = share_memory(left, matrix + beside, cores)
+    need = MemoryNeed("an exact fit", {"matrices": at_once * each})
+    return Share(need, at_once, room=each - beside)

@@ -1,31 +1,21 @@
 """Memory of fits on Nyström features in this process: features first, then the solver."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from dhsk.execution.memory import Allowance, MemoryNeed
+from dhsk.execution.memory import Allowance, MemoryNeed, Share
 from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
 from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
 from dhsk.models.fit_plan import PROCESS_BYTES
 from dhsk.models.sources import RowsShape
-from dhsk.nystrom.room import ApproximationNeed, ApproximationPlan, plan_here
+from dhsk.nystrom.room import ApproximationNeed, plan_here
 
 MOST_IN_DOUBLE: Final = 1 << 22
 """Number of feature values up to which float64 is the default: 32 MB, whose cost is small."""
-
-
-@dataclass(frozen=True)
-class LowRankPlan:
-    """Memory of a process, divided among fits on Nyström features by `plan_low_rank`."""
-
-    need: MemoryNeed
-    features: ApproximationPlan
-    solver: int
-    """Memory of Hessians and curvatures, in bytes."""
 
 
 def usual_dtype(kernel: Kernel, n: int, rank: int) -> str:
@@ -45,10 +35,8 @@ def solver_bytes(n: int, m: int, itemsize: int, keys: int, folds: int = 1) -> in
     return keys * (one + folds * n * itemsize)
 
 
-def plan_low_rank(
-    rows: RowsShape, m: int, keys: int, allowed: Allowance, folds: int = 1
-) -> LowRankPlan:
-    """Divide the memory of this process among samples, features and solver.
+def plan_low_rank(rows: RowsShape, m: int, keys: int, allowed: Allowance, folds: int = 1) -> Share:
+    """Divide the memory of this process among samples, features and solver, whose bytes are `room`.
 
     Features are kept in memory if they leave the solver all it needs, see `solver_bytes`, or a
     quarter of the memory. Raises BudgetError if not even one task fits beside the m landmarks.
@@ -56,14 +44,10 @@ def plan_low_rank(
     own = max(0, allowed.room - PROCESS_BYTES)
     most = solver_bytes(rows.n, m, rows.itemsize, keys, folds)
     need = ApproximationNeed.of(rows.n, rows.mapped_bytes, rows.itemsize, m)
-    what = f"{m} landmarks of {rows.n} samples"
-    features = plan_here(need, what, own - min(most, own // 4), allowed.cores)
-    if features.tier != "features in memory":  # curvatures are then computed in every pass
+    features = plan_here(need, own - min(most, own // 4), allowed.cores)
+    if not features.whole:  # curvatures are then computed in every pass
         most = solver_bytes(rows.n, m, rows.itemsize, keys, folds=0)
-    solver = min(most, own - features.planned)
-    parts = need.parts(features.tier, features.threads)
-    process = {"process": allowed.held + PROCESS_BYTES}
-    name = "a low-rank fit"
-    return LowRankPlan(
-        MemoryNeed(name, process | parts | {"second derivatives": solver}), features, solver
-    )
+    solver = min(most, own - features.need.total)
+    parts = {"process": allowed.held + PROCESS_BYTES, **features.need.parts}
+    parts["second derivatives"] = solver
+    return replace(features, need=MemoryNeed("a low-rank fit", parts), room=solver)

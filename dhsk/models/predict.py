@@ -1,27 +1,131 @@
-"""Predictions block by block, on threads of this process or on the workers of a client."""
+"""Predictions block by block, on threads of this process or on the workers of a client.
+
+Rejected: tasks over support vectors too (sums to keep in order, for less than a block); several
+BLAS threads for a single block (other bits on other machines).
+"""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-from distributed import Client
 from numpy.typing import NDArray
 
-from dhsk.arrays import Indices, Rows
-from dhsk.execution.memory import Allowance
-from dhsk.execution.options import RunOptions
+from dhsk.arrays import ROWS, SUPPORT, Indices, Rows
+from dhsk.execution.memory import Allowance, MemoryNeed, Share, share_memory
 from dhsk.execution.resources import TASKS_PER_THREAD
+from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Executor, told_as
 from dhsk.execution.threads import Threads
-from dhsk.execution.workers import Workers, borrow_client, in_task, resources_of
-from dhsk.gram.row_map import RowMap, numbered
-from dhsk.models.predict_plan import BlockNeed, PredictPlan, plan_prediction
+from dhsk.execution.workers import Workers, borrow_client, in_task
+from dhsk.gram.memory import product_bytes
+from dhsk.gram.row_map import BLOCK_BYTES, RowMap, numbered
+from dhsk.models.fit_plan import PROCESS_BYTES
 from dhsk.models.sources import RowsShape
 from dhsk.progress import Progress
 from dhsk.samples import Samples
+from dhsk.samples.scan import rows_within
+
+_BLOCKS: Final = 16
+"""Number of blocks that few samples are divided into, so that several cores have some."""
+
+_LEAST_VALUES: Final = 1 << 18
+"""Least kernel values of a block: some 3 ms of work. Half of that took 1.2 times as long."""
+
+_LEAST_DENSE: Final = 128
+_LEAST_SPARSE: Final = 256
+"""Least samples of a block. Measured on 784 features and one thread, against blocks of 1,024:
+128 take 1.2 times as long, 64 take 1.4 times. Sparse fitted rows are made dense for every block."""
+
+_MOST_DECISIONS: Final = 1 << 22
+"""Most decision values of a block: 32 MiB, with many classes."""
+
+_COPIES: Final = 16
+"""Numbers in memory for each decision value, in the coupling of class probabilities."""
+
+_MEMORY_SHARE: Final = 16
+"""Divisor of the allowed memory: the share of a block, at most."""
+
+_SMALLEST: Final = 16
+"""Samples of the smallest block."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockNeed:
+    """What the memory of a block of a prediction depends on."""
+
+    samples: Samples
+    fitted: RowsShape
+    """Shape of the support vectors or landmarks."""
+    width: int
+    """Decision values of a sample."""
+
+    @property
+    def rows(self) -> int:
+        """Samples of a block where memory is ample.
+
+        It depends on samples and model alone: values may differ in the last bit with it.
+        """
+        n = self.samples.shape[0]
+        least = _LEAST_DENSE if self.fitted.nnz is None else _LEAST_SPARSE
+        least = max(least, _LEAST_VALUES // max(1, self.fitted.n))
+        most = min(ROWS, max(1, _MOST_DECISIONS // self.width))
+        rows = min(most, max(least, -(-n // _BLOCKS)))
+        even = -(-n // -(-n // rows))
+        return min(even, rows_within(self.samples, BLOCK_BYTES))
+
+    def read_bytes(self, rows: int) -> int:
+        """Bytes of a block as it is read."""
+        entries = self.samples.most_entries(rows)
+        return int(8 * entries if self.samples.nnz is None else 12 * entries + 4 * rows)
+
+    def task_bytes(self, rows: int) -> int:
+        """Peak bytes of a task: a block as it is read and mapped, kernel values and decisions."""
+        columns, item = max(1, min(SUPPORT, self.fitted.n)), self.fitted.itemsize
+        # This block of kernel values, in float64 too, and a temporary of the kernel.
+        bytes_ = 3 * 8 * rows * columns + _COPIES * 8 * rows * self.width
+        bytes_ += 3 * self.read_bytes(rows)
+        if self.fitted.nnz is not None and self.fitted.n:
+            entries = self.fitted.most_entries(columns)
+            block = (item + 4) * max(entries, self.samples.most_entries(rows))
+            of_row, dim = entries / columns, self.fitted.dim
+            bytes_ += int(2 * block) + product_bytes(rows, dim, block, of_row, item, columns)
+        return bytes_
+
+
+def plan_prediction(
+    block: BlockNeed, result_bytes: int, allowed: Allowance, workers: int = 0
+) -> Share:
+    """Divide memory and cores among blocks.
+
+    result_bytes is the size of all results, and workers the number of processes that each have the
+    model. Blocks are smaller than usual if they would take a large share of the allowed memory, or
+    more than is left. Raises BudgetError if not even a small block fits.
+    """
+    beside = PROCESS_BYTES + result_bytes + workers * block.fitted.nbytes
+
+    def too_large(rows: int) -> bool:
+        each = block.task_bytes(rows)
+        share = allowed.memory is not None and _MEMORY_SHARE * each > allowed.memory
+        return share or beside + each + 2 * block.read_bytes(rows) > allowed.room
+
+    rows = block.rows
+    while rows > _SMALLEST and too_large(rows):
+        rows = max(_SMALLEST, rows // 2)
+    each, read = block.task_bytes(rows), 2 * block.read_bytes(rows)
+    most = min(allowed.cores, -(-block.samples.shape[0] // rows))
+    at_once, _ = share_memory(allowed.room - beside - read, each, most)
+    parts = {
+        "process": allowed.held + PROCESS_BYTES,
+        "results": result_bytes,
+        "models of the workers": workers * block.fitted.nbytes,
+        "blocks of samples and kernel values": at_once * each + read,
+    }
+    need = MemoryNeed("a prediction", parts)
+    need.check(allowed.held + allowed.room, "allow more, or predict fewer samples at a time")
+    return Share(need, at_once, rows=rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +141,11 @@ class Predictor:
     width: int
     """Decision values of a sample."""
 
-    def whole(self, samples: Samples, options: RunOptions, row_bytes: int) -> NDArray[Any]:
+    def whole(self, samples: Samples, run: Run, row_bytes: int) -> NDArray[Any]:
         """Results of all samples in memory, of row_bytes each; see `blocks`."""
         n, done = samples.shape[0], 0
         whole: Any = None
-        with closing(self.blocks(samples, options, row_bytes * n)) as parts:
+        with closing(self.blocks(samples, run, row_bytes * n)) as parts:
             for part in parts:
                 if whole is None:
                     whole = np.empty((n, *part.shape[1:]), part.dtype)
@@ -50,7 +154,7 @@ class Predictor:
         return np.asarray(whole)
 
     def blocks(
-        self, samples: Samples, options: RunOptions, result_bytes: int = 0
+        self, samples: Samples, run: Run, result_bytes: int = 0
     ) -> Generator[Any, None, None]:
         """Results of consecutive blocks, in order; the same bits on any number of cores.
 
@@ -63,20 +167,20 @@ class Predictor:
         """
         block = BlockNeed(samples, RowsShape.of(self.fitted), self.width)
         few = block.rows >= samples.shape[0]
-        client = options.client
-        if client is not None and (few or client.status == "closed"):
-            client = None
-        if few and options.memory is None:  # needs no plan, which takes longer than a sample
-            rows, executor = block.rows, _executor(None, 1)
-        else:
-            plan = _plan(block, result_bytes, options.memory, client)
-            rows, executor = plan.rows, _executor(client, plan.at_once)
+        if few or (run.client is not None and run.client.status == "closed"):
+            run = replace(run, client=None)
+        share = Share(MemoryNeed("a prediction", {}), 1, rows=block.rows)
+        if not few or run.memory is not None:  # few need no plan, which takes longer than a sample
+            share = _plan(block, result_bytes, run)
         total = samples.shape[0]
-        options.report(Progress("predictions", 0, total))
-        with executor as run_by, closing(self._run(samples, rows, run_by)) as results:
+        run.report(Progress("predictions", 0, total))
+        with (
+            _executor(run, share.at_once) as executor,
+            closing(self._run(samples, share.rows, executor)) as results,
+        ):
             for done, found in results:
                 yield found
-                options.report(Progress("predictions", done, total))
+                run.report(Progress("predictions", done, total))
 
     def _run(
         self, samples: Samples, rows: int, executor: Executor
@@ -108,30 +212,23 @@ def _of_block(
     return rows.shape[0], function(rows), row_map.zero_rows.numbers
 
 
-def _plan(
-    block: BlockNeed, result_bytes: int, memory: int | None, client: Client | None
-) -> PredictPlan:
+def _plan(block: BlockNeed, result_bytes: int, run: Run) -> Share:
     """Plan for this process, or for the workers of a client."""
-    allowed = Allowance.now(memory)
-    if client is None:
-        return plan_prediction(block, result_bytes, allowed)
-    found = resources_of(client, memory)
-    in_flight = TASKS_PER_THREAD * found.threads
-    if found.workers:
-        room = max(0, found.memory - found.idle_bytes)
-        allowed = Allowance(memory, found.idle_bytes, room, in_flight)
-    else:  # threads of this process
-        allowed = replace(allowed, cores=in_flight)
+    if run.client is None:
+        return plan_prediction(block, result_bytes, run.allowance)
+    found = run.resources
+    allowed = run.allowance if found.workers else Allowance.now(run.memory)
+    allowed = replace(allowed, cores=TASKS_PER_THREAD * found.threads)
     return plan_prediction(block, result_bytes, allowed, found.workers)
 
 
 @contextmanager
-def _executor(client: Client | None, at_once: int) -> Iterator[Executor]:
+def _executor(run: Run, at_once: int) -> Iterator[Executor]:
     """Executor of so many blocks at a time, each with one BLAS thread."""
-    if client is None:
+    if run.client is None:
         with one_blas_thread():
             yield Threads(1 if in_task() else at_once)
         return
-    with borrow_client(client) as borrowed:
+    with borrow_client(run.client) as borrowed:
         assert borrowed is not None
         yield Workers(borrowed, at_once)

@@ -5,6 +5,9 @@ to the kernel changes nothing. Dividing the kernel by a unit and multiplying C b
 the coefficients by that unit. Problems are therefore solved on 1 - (1 - K)/unit with C unit, see
 `dhsk.kernels.stretched`. Gradients, violations, intercepts and relative gaps are those of K;
 coefficients and objectives are divided by the unit at the end.
+
+Rejected: K - 1 itself (a diagonal of 0 says nothing of the largest entry); centring the matrix (a
+pass, and no kernel of two rows).
 """
 
 import math

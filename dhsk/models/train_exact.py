@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dhsk.arrays import ROWS, Floats, Indices, Rows
-from dhsk.execution.limits import core_count, own_room
-from dhsk.execution.memory import Allowance
-from dhsk.execution.options import RunOptions
-from dhsk.execution.settings import one_blas_thread
+from dhsk.execution.checkpoint import Checkpoint
+from dhsk.execution.limits import core_count
+from dhsk.execution.memory import Share
+from dhsk.execution.run import Run
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
-from dhsk.execution.workers import Workers, computing, resources_of
+from dhsk.execution.workers import Workers
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.prepare import check_kernels
@@ -20,17 +20,16 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.exact import Certificates, Expansion, SvcModel
-from dhsk.models.exact_checkpoint import ExactCheckpoint, Layout
-from dhsk.models.exact_plan import plan_exact, share_of_fits
-from dhsk.models.fit_plan import FitCounts, plan_fits
+from dhsk.models.exact_checkpoint import PREFIX, kept_share, name_of_training, progress_of
+from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits, share_of_fits
 from dhsk.models.gram_source import GramSource
-from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
+from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
 from dhsk.models.sources import ClassesSource, RowsShape, RowsSource
-from dhsk.progress import OnProgress, Progress
-from dhsk.run_progress import told_whole
+from dhsk.progress import Progress
 from dhsk.samples import Samples
+from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.platt import fit_sigmoid
 from dhsk.solvers.problems import make_pairs, pairs_of_classes
 from dhsk.solvers.smo import matrix_bytes
@@ -39,59 +38,57 @@ from dhsk.solvers.sources import Source
 
 @dataclass(frozen=True, eq=False)
 class _Training:
-    """A matrix, the placement of its problems, and access to mapped rows of the samples."""
+    """A matrix, where its problems are solved, and access to mapped rows of the samples."""
 
     matrix: MatrixProblem
-    placement: Placement
+    executor: Executor
+    share: Share
     rows_of: Callable[[Indices], Rows]
     planned: int | None = None
     """Planned peak memory of this process in bytes; None if the matrix is not in it."""
 
 
-def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions) -> SvcModel:
+def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
     """Train an exact SVM; its certificates say which pairs did not converge.
 
     Kernel values are computed when the solver needs them, without a client from mapped samples in
-    memory. With `options.store` the Gram matrix is computed first. With a checkpoint folder in
-    `options.journal`, the same call resumes after an interruption and gives the same model; the
+    memory. With `run.store` the Gram matrix is computed first. With a checkpoint folder in
+    `run.journal`, the same call resumes after an interruption and gives the same model; the
     caller removes the folder.
 
     Raises InputError if samples, kernel and map do not match, or a row cannot be used, and
     BudgetError if memory or disk do not suffice.
     """
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
-    with (
-        one_blas_thread() if options.client is None else computing(options.client),
-        told_whole(options.report, **_parts_of(problem)) as run,
-    ):
-        options = replace(options, report=run)
-        in_memory = options.client is None and options.store is None
+    with run.told(**_parts_of(problem)) as (run, told):
+        in_memory = run.client is None and run.store is None
         prepare = _in_memory if in_memory else _on_gram
         pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
         counts = FitCounts.of(pairs, len(problem.codes))
         del pairs
-        kept = ExactCheckpoint(options.journal, problem, row_map)
-        with run.part("matrix", 1.0):
-            training = prepare(problem, samples, row_map, options, counts, kept)
-        run.expect("fits", counts.pairs)
+        entries = Checkpoint(run.journal, PREFIX)
+        with told.part("matrix", 1.0):
+            training = prepare(problem, samples, row_map, run, counts, entries)
+        told.expect("fits", counts.pairs)
         solver = PairSolver(
             problem.codes,
             problem.fold_weights,
             problem.tol,
             [training.matrix],
-            training.placement,
-            kept.journal,
+            training.executor,
+            training.share,
+            entries,
             fine=True,
-            on_fits=lambda fits, found: run.advance(
+            on_fits=lambda fits, found: told.advance(
                 "fits", fits / counts.columns, "pairs of classes", found=found
             ),
-            watch=kept.watch(len(problem.codes), options.report),
+            watch=RoundWatch(lambda one: run.report(progress_of(one, len(problem.codes))), entries),
         )
-        with run.part("fits", span=counts.pairs):  # rounds tell of all pairs
+        with told.part("fits", span=counts.pairs):  # rounds tell of all pairs
             models, _ = fit_models(problem, row_map, solver, training.rows_of)
         names, vectorizer = samples.feature_names, samples.vectorizer
         models = [replace(m, feature_names=names, vectorizer=vectorizer) for m in models]
-        found = _with_sigmoids(models, problem, samples, row_map, options.report)
+        found = _with_sigmoids(models, problem, samples, row_map, run)
     notes = training_notes(samples.shape[0], samples.source)
     return replace(found, notes={**notes, "planned_bytes": training.planned})
 
@@ -135,24 +132,28 @@ def _in_memory(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    options: RunOptions,
+    run: Run,
     counts: FitCounts,
-    kept: ExactCheckpoint,
+    entries: Checkpoint,
 ) -> _Training:
-    allowed = Allowance.now(options.memory)
+    allowed = run.allowance
     store_it = "have the Gram matrix stored (store=FOLDER)"
-    rows = row_map.all_of(samples, allowed.room, options.report, store_it, allowed.cores)
+    rows = row_map.all_of(samples, run, store_it, allowed.room, allowed.cores)
     sizes = np.bincount(problem.codes[problem.codes >= 0]).tolist()
     plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
-    kernel, name = kernel_in(row_map.kernel, unit), kept.name_of(rows)
-    layout = kept.layout(name, Layout(plan.room, plan.edge, plan.keep))
-    source: Source = RowsSource(rows, kernel, plan.threads, layout.edge)
-    if layout.keep:
-        source = ClassesSource(rows, kernel, problem.codes, plan.threads, layout.edge)
+    kernel = kernel_in(row_map.kernel, unit)
+    name = ""
+    if run.journal is not None:
+        name = name_of_training(problem, row_map, list(rows.shape), rows)
+    share = kept_share(entries, name, plan)
+    source: Source = RowsSource(rows, kernel, share.threads, share.rows)
+    if share.held:
+        source = ClassesSource(rows, kernel, problem.codes, share.threads, share.rows)
     return _Training(
         MatrixProblem(source, (problem.C,), unit, name),
-        Placement(Threads(plan.at_once), layout.room),
+        Threads(share.at_once),
+        share,
         lambda chosen: rows[chosen],
         plan.need.total,
     )
@@ -162,9 +163,9 @@ def _on_gram(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    options: RunOptions,
+    run: Run,
     counts: FitCounts,
-    kept: ExactCheckpoint,
+    entries: Checkpoint,
 ) -> _Training:
 
     def compute(kernel: Kernel) -> GramMatrix:
@@ -172,17 +173,17 @@ def _on_gram(
             samples,
             kernel,
             sphere_map=row_map.sphere_map,
-            store=options.store,
+            store=run.store,
             dtype=row_map.dtype,
             product_dtype=row_map.dtype,
             zero_rows=row_map.zero_rows,
-            memory=options.memory,
-            client=options.client,
-            scratch=options.scratch,
-            progress=options.report,
+            memory=run.memory,
+            client=run.client,
+            scratch=run.scratch,
+            progress=run.report,
         )
 
-    if options.store is None:
+    if run.store is None:
         G, unit = matrix_in_units(compute(row_map.kernel))
     else:
         unit = unit_for(
@@ -192,18 +193,19 @@ def _on_gram(
             unit = 1.0  # other readers of a store expect the kernel's own values
         G = compute(kernel_in(row_map.kernel, unit))
     source = GramSource(G)
-    if options.client is None:
-        left = own_room(options.memory)
-        room, at_once = share_of_fits(left, matrix_bytes(counts.most, G.dtype), 0, core_count())
-        executor: Executor = Threads(at_once)
+    if run.client is None:
+        share = share_of_fits(run.room, matrix_bytes(counts.most, G.dtype), 0, core_count())
+        executor: Executor = Threads(share.at_once)
     else:
-        resources = resources_of(options.client, options.memory)
-        plan = plan_fits(counts, G.dtype, 1, resources, on_sets=G.computed)
-        room, executor = plan.room, Workers(options.client, plan.window)
-    name = kept.name_of([list(G.header.fingerprints), unit])
-    room = kept.layout(name, Layout(room)).room
+        share = plan_fits(counts, G.dtype, 1, run.resources, on_sets=G.computed)
+        executor = Workers(run.client, share.window)
+        share = replace(
+            share, split_folds=False, shared=0
+        )  # folds of sigmoids stay with their pair
+    name = name_of_training(problem, row_map, [list(G.header.fingerprints), unit])
+    share = kept_share(entries, name, share)
     matrix = MatrixProblem(source, (problem.C,), unit, name)
-    return _Training(matrix, Placement(executor, room), source.rows)
+    return _Training(matrix, executor, share, source.rows)
 
 
 # Probabilities
@@ -214,13 +216,13 @@ def _with_sigmoids(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    report: OnProgress,
+    run: Run,
 ) -> SvcModel:
     """Model of all samples, with sigmoids fitted to decision values of the models of the folds."""
     if problem.fold_of is None or problem.sample_weights is None:
         return models[0]
     blocks = row_map.blocks(samples, ROWS)
-    held_out = _held_out_decisions(models[1:], problem, problem.fold_of, blocks, report)
+    held_out = _held_out_decisions(models[1:], problem, blocks, run)
     n_classes, sigmoids = len(problem.classes), []
     for a in range(n_classes):
         for b in range(a + 1, n_classes):
@@ -234,20 +236,20 @@ def _with_sigmoids(
 def _held_out_decisions(
     models: Sequence[SvcModel],
     problem: Problem,
-    fold_of: Indices,
     blocks: Iterable[tuple[int, Rows]],
-    report: OnProgress,
+    run: Run,
 ) -> Floats:
     """Decision values of the pairs that a sample's class is in, by the other class, (N, k - 1)."""
+    assert problem.fold_of is not None  # with probabilities
     own_pairs = pairs_of_classes(len(problem.classes))
     found = np.zeros((len(problem.codes), own_pairs.shape[1]))
     for first, rows in blocks:
-        report(Progress("held-out decisions", first, len(found)))
+        run.report(Progress("held-out decisions", first, len(found)))
         for fold, model in enumerate(models):
-            inside = np.flatnonzero(fold_of[first : first + rows.shape[0]] == fold)
+            inside = np.flatnonzero(problem.fold_of[first : first + rows.shape[0]] == fold)
             numbers = first + inside
             decisions = model.decisions(rows[inside])
             columns = own_pairs[problem.codes[numbers]]
             found[numbers] = np.take_along_axis(decisions, columns, axis=1)
-    report(Progress("held-out decisions", len(found), len(found)))
+    run.report(Progress("held-out decisions", len(found), len(found)))
     return found

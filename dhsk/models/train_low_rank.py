@@ -1,58 +1,50 @@
 """Training of a low-rank classifier: features first, then all columns together."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final
 
 import numpy as np
 
 from dhsk.arrays import Floats, blocks
-from dhsk.errors import BudgetError, InputError
-from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import own_room
-from dhsk.execution.memory import Allowance
-from dhsk.execution.options import RunOptions
-from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import computing
-from dhsk.gram.prepare import check_kernels, scan_side
+from dhsk.execution.memory import Share, require_room
+from dhsk.execution.run import Run
+from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
-from dhsk.linear.checkpoint import NewtonCheckpoint
 from dhsk.linear.losses import LOSSES, check_factors
-from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
+from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes, solve_columns
 from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
-from dhsk.linear.warm_start import solve_columns
+from dhsk.linear.state import State
 from dhsk.models.base import training_notes
 from dhsk.models.low_rank import LowRankCertificates, LowRankModel
-from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank, solver_bytes
+from dhsk.models.low_rank_plan import plan_low_rank, solver_bytes
 from dhsk.models.problem import Problem
 from dhsk.models.sources import RowsShape
-from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
-from dhsk.run_progress import RunProgress, told_whole
+from dhsk.nystrom.approximation import Approximation, approximate
+from dhsk.results.low_rank import LowRank, check_loss
+from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples
-from dhsk.units import format_bytes
 
-LossName: TypeAlias = Literal["squared_hinge", "logistic"]
-
-
-@dataclass(frozen=True, eq=False)
-class LowRankOptions(LandmarkOptions):
-    """Options of the approximation, and the loss."""
-
-    loss: LossName = "squared_hinge"
+PREFIX: Final = "newton-"
+"""Begins the names of the entries of steps."""
 
 
 def train_low_rank(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    how: LowRankOptions,
-    options: RunOptions,
+    how: LowRank,
+    run: Run,
+    *,
+    seed: int = 0,
 ) -> LowRankModel:
     """Train a one-vs-rest linear classifier on Nyström features.
 
-    Its certificates say which columns did not converge. With a checkpoint folder in
-    `options.journal`, the same call resumes after an interruption and gives the same model; the
-    caller removes the folder.
+    Its certificates say which columns did not converge. The seed is that of all random choices.
+    With a checkpoint folder in `run.journal`, the same call resumes after an interruption and gives
+    the same model; the caller removes the folder.
 
     Raises InputError if samples, kernel, map and loss do not match, or a row cannot be used, and
     BudgetError if memory or disk do not suffice.
@@ -60,17 +52,13 @@ def train_low_rank(
     check_loss(how.loss)
     check_factors([problem.C], problem.weights)
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
-    with (
-        one_blas_thread() if options.client is None else computing(options.client),
-        told_whole(options.report, approximation=3, training=3) as run,
-    ):
-        options = replace(options, report=run)
-        plan, room = _plan(problem, samples, row_map, options, how)
-        features = None if plan is None else plan.features
-        with run.part("approximation", 1.0):
-            found = approximate(samples, row_map, how, options, features)
-        steps = _steps(problem, samples, row_map, options, how, found)
-        solver = _Solver(problem, how, found, steps, run)
+    with run.told(approximation=3, training=3) as (run, told):
+        plan, room = _plan(problem, samples, row_map, run, how)
+        with told.part("approximation", 1.0):
+            found = approximate(samples, row_map, how, run, plan, seed=seed)
+        name = _name_of(problem, samples, row_map, run, [how.loss, seed], found)
+        steps = Checkpoint(run.journal, PREFIX)
+        solver = _Solver(problem, how.loss, seed, found, steps, name, told)
         solution = solver.solve(solver.room_of(room))
         model = _model(problem, row_map, how, found, solution)
     notes = training_notes(samples.shape[0], samples.source)
@@ -84,25 +72,16 @@ def _plan(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    options: RunOptions,
-    how: LowRankOptions,
-) -> tuple[LowRankPlan | None, int]:
+    run: Run,
+    how: LowRank,
+) -> tuple[Share | None, int]:
     """Plan of this process, None if samples are on workers, and the memory of the solver."""
     n, rows = samples.shape[0], RowsShape.of_samples(samples, row_map.dtype)
     m, keys = how.count(n), len(columns_of(problem))
-    if options.client is None:
-        plan = plan_low_rank(rows, m, keys, Allowance.now(options.memory))
-        return plan, plan.solver
+    if run.client is None:
+        plan = plan_low_rank(rows, m, keys, run.allowance)
+        return plan, plan.room
     return None, min(solver_bytes(n, min(m, n), rows.itemsize, keys), own_room(None) // 4)
-
-
-def check_loss(loss: object) -> None:
-    """Raise InputError if there is no loss of this name."""
-    if not isinstance(loss, str) or loss not in get_args(LossName):
-        raise InputError(
-            f"loss must be {' or '.join(map(repr, get_args(LossName)))}, but it is {loss!r}; the "
-            "hinge loss is that of the exact HeatSVC"
-        )
 
 
 def columns_of(problem: Problem) -> Columns:
@@ -112,24 +91,22 @@ def columns_of(problem: Problem) -> Columns:
     return Columns(positive, np.zeros_like(positive), np.full(len(positive), problem.C))
 
 
-def _steps(
+def _name_of(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    options: RunOptions,
-    how: LowRankOptions,
+    run: Run,
+    how: list[Any],
     found: Approximation,
-) -> NewtonCheckpoint:
-    """Checkpoint of the solver, named by everything that its steps depend on."""
-    if options.journal is None:
-        return NewtonCheckpoint(None, "")
+) -> str:
+    """Name of the steps in the checkpoint, by everything that they depend on."""
+    if run.journal is None:
+        return ""
     kernel, sphere_map = row_map.kernel, row_map.sphere_map
-    scan = scan_side(samples, [kernel], sphere_map, options.report, row_map.zero_rows)
-    made_from = [scan.fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
-    key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed]
-    return NewtonCheckpoint(
-        options.journal, digest_of(key, problem.codes, problem.weights, found.root)
-    )
+    fingerprint = row_map.scan(samples, run).fingerprint
+    made_from = [fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
+    key: list[Any] = [*made_from, problem.C, problem.tol, *how]
+    return digest_of(key, problem.codes, problem.weights, found.root)
 
 
 @dataclass(frozen=True)
@@ -137,10 +114,12 @@ class _Solver:
     """Solves all columns, in batches whose factors fit in memory."""
 
     problem: Problem
-    how: LowRankOptions
+    loss: str
+    seed: int
     found: Approximation
-    steps: NewtonCheckpoint
-    run: RunProgress
+    steps: Checkpoint
+    name: str
+    told: RunProgress
 
     def room_of(self, left: int) -> int:
         """Memory for Hessians in bytes: that which is left, up to what all columns need.
@@ -148,16 +127,12 @@ class _Solver:
         A resumed run takes that of its beginning, as rounding depends on it. Raises BudgetError if
         the Hessian of one column does not fit.
         """
-        kept = self.steps.get(0)
+        kept = self._kept(0)
         if kept is not None:
             return kept[0]
         columns, width = columns_of(self.problem), self.found.features.inner
         least = self._bytes_of(columns.only([0]))
-        if left < least:
-            raise BudgetError(
-                f"second derivatives of {width} features take {format_bytes(least)} but "
-                f"{format_bytes(left)} of memory are left: allow more, or take fewer landmarks"
-            )
+        require_room(least, left, f"second derivatives of {width} features", "take fewer landmarks")
         return min(left, len(columns) * least)
 
     def solve(self, room: int) -> Solution:
@@ -167,7 +142,7 @@ class _Solver:
         while size > 1 and self._bytes_of(columns.only(slice(size))) > room:
             size -= 1
         batches = enumerate(blocks(len(columns), size))
-        each = self.run.each("training", batches)
+        each = self.told.each("training", batches)
         return _joined([self._solve(batch, columns.only(part), room) for batch, part in each])
 
     def _solve(self, batch: int, columns: Columns, room: int) -> Solution:
@@ -179,19 +154,24 @@ class _Solver:
             Z,
             Targets(self.problem.codes, weights),
             columns,
-            LOSSES[self.how.loss],
+            LOSSES[self.loss],
             self.problem.tol,
             room - len(columns) * (Z.inner + 1) ** 2 * Z.dtype.itemsize - curvatures,
-            self.run,
-            lambda state: self.steps.put(batch, room, state),
+            self.told,
+            lambda state: self.steps.put(f"{self.name}-{batch}", {"room": room, **state.entry()}),
         )
-        kept = self.steps.get(batch)
+        kept = self._kept(batch)
         return solve_columns(
             newton,
-            seed=self.how.seed,
-            threads=self.found.plan.threads,
+            seed=self.seed,
+            threads=self.found.plan.at_once,
             state=None if kept is None else kept[1],
         )[0]
+
+    def _kept(self, batch: int) -> tuple[int, State] | None:
+        """Last room and state of a batch: rounding depends on how many Hessians are summed."""
+        entry = f"{self.name}-{batch}"
+        return self.steps.get(entry, lambda kept: (kept.pop("room"), State(**kept)))
 
     def _bytes_of(self, columns: Columns) -> int:
         Z = self.found.features
@@ -199,11 +179,16 @@ class _Solver:
         return factors + curvature_bytes(Z, len(columns))
 
 
+_OF_COLUMNS: Final = ("coef", "objective", "gradient_norm", "relative", "gap", "converged")
+"""Arrays of a `Solution`, with an entry for each column."""
+
+
 def _joined(parts: list[Solution]) -> Solution:
     """Join the solutions of consecutive columns."""
-    arrays = ("coef", "objective", "gradient_norm", "relative", "gap", "converged")
     return Solution(
-        **{name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in arrays},
+        **{
+            name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in _OF_COLUMNS
+        },
         newton=max(part.newton for part in parts),
         passes=sum(part.passes for part in parts),
     )
@@ -212,7 +197,7 @@ def _joined(parts: list[Solution]) -> Solution:
 def _model(
     problem: Problem,
     row_map: RowMap,
-    how: LowRankOptions,
+    how: LowRank,
     found: Approximation,
     solution: Solution,
 ) -> LowRankModel:
@@ -226,11 +211,7 @@ def _model(
         coef=coef,
         intercepts=solution.coef[-1],
         certificates=LowRankCertificates(
-            objective=solution.objective,
-            gradient_norm=solution.gradient_norm,
-            relative=solution.relative,
-            gap=solution.gap,
-            converged=solution.converged,
+            **{name: getattr(solution, name) for name in _OF_COLUMNS if name != "coef"},
             loss=how.loss,
             C=problem.C,
             tol=problem.tol,

@@ -1,8 +1,7 @@
 """Nyström approximations of a kernel matrix, each with its trace error."""
 
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
-from math import ceil
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -10,71 +9,33 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
-from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.limits import core_count, own_room
-from dhsk.execution.options import RunOptions
-from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import Workers, borrow_client
+from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.execution.limits import core_count
+from dhsk.execution.memory import Share
+from dhsk.execution.run import Run
+from dhsk.execution.workers import Workers
 from dhsk.gram.compute import compute_gram
-from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
-from dhsk.nystrom.checkpoint import LandmarkCheckpoint
-from dhsk.nystrom.cholesky import ComputedFactor, InMemoryFactor
-from dhsk.nystrom.components import components, squared_length, turned, write_features
-from dhsk.nystrom.landmarks import RandomPivots, uniform
+from dhsk.nystrom.cholesky import ComputedFactor, Factor, InMemoryFactor
+from dhsk.nystrom.components import components, inverse_root, squared_length, turned, write_features
+from dhsk.nystrom.landmarks import PivotState, RandomPivots, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
-from dhsk.nystrom.room import (
-    ApproximationNeed,
-    ApproximationPlan,
-    Tier,
-    plan_here,
-    plan_on_workers,
-)
-from dhsk.nystrom.root import inverse_root
+from dhsk.nystrom.room import ApproximationNeed, plan_here, plan_on_workers
 from dhsk.nystrom.spans import FeatureMatrix
-from dhsk.objects.places import Place
-from dhsk.progress import OnProgress, Progress, counter, ignore
-from dhsk.run_progress import RunProgress, told_whole
+from dhsk.progress import Progress, counter
+from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples
 
-SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
-"""Methods of choosing landmarks."""
+PREFIX: Final = "landmarks-"
+"""Begins the names of the entries of rounds."""
 
-
-@dataclass(frozen=True, eq=False)
-class LandmarkOptions:
-    """Choice of landmarks, and number of features.
-
-    Attributes
-    ----------
-    rank
-        Upper bound on the number of features.
-    selection
-        "rpcholesky", "uniform", "kmeans" (cluster centres, which are not samples), or the indices
-        of samples, (m,).
-    oversampling
-        Number of landmarks for each feature, at least 1. If there are more landmarks than features,
-        the leading principal components are kept.
-    landmark_tol
-        Relative trace error, below 1, at which "rpcholesky" stops. With more than `rank` landmarks,
-        the components that are dropped add to the error.
-    seed
-        Seed of all random choices.
-    """
-
-    rank: int
-    selection: str | Indices = "rpcholesky"
-    oversampling: float = 1.0
-    landmark_tol: float = 0.0
-    seed: int = 0
-
-    def count(self, n: int) -> int:
-        """Number of landmarks of n samples."""
-        if isinstance(self.selection, str):
-            return ceil(min(n, self.oversampling * self.rank))
-        return len(self.selection)
+_GUESSES: Final[Mapping[str, Mapping[str, float]]] = {
+    "rpcholesky": {"landmarks": 10},
+    "kmeans": {"clustering": 5, "features": 3},
+}
+"""Parts of an approximation besides reading, and what they are guessed to take in proportion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +73,7 @@ class Approximation:
     values: NDArray[Any] | None
     trace_error: float
     trace: float
-    plan: ApproximationPlan
+    plan: Share
 
     @property
     def width(self) -> int:
@@ -120,17 +81,19 @@ class Approximation:
         return int(self.root.shape[1])
 
     @property
-    def tier(self) -> Tier:
-        """Data in memory, and where passes run."""
-        return self.plan.tier
+    def tier(self) -> str:
+        """Data in memory, and where passes run, a `Tier`."""
+        return self.plan.way
 
 
 def approximate(
     samples: Samples,
     row_map: RowMap,
-    how: LandmarkOptions,
-    options: RunOptions = RunOptions(),  # noqa: B008  # frozen
-    plan: ApproximationPlan | None = None,
+    how: LowRank,
+    run: Run = Run(),  # noqa: B008  # frozen
+    plan: Share | None = None,
+    *,
+    seed: int = 0,
 ) -> Approximation:
     """Choose landmarks, and compute the features of all samples by the Nyström method [1]_.
 
@@ -140,9 +103,9 @@ def approximate(
     rounding.
 
     Workers read the samples from a temporary folder that all of them must see. The checkpoint in
-    `options.journal` stores the state of "rpcholesky" after every round, unless features are in
+    `run.journal` stores the state of "rpcholesky" after every round, unless features are in
     memory; the same call resumes from there to the same bits. Without a plan, the memory is planned
-    by the options.
+    for the largest rank. The seed is that of all random choices.
 
     Raises
     ------
@@ -157,74 +120,57 @@ def approximate(
        NIPS 13 (2000).
     """
     m = how.count(samples.shape[0])
-    with ExitStack() as stack:
-        # One thread and several give the same bits only with BLAS on one thread in both.
-        stack.enter_context(one_blas_thread())
-        if options.client is not None:
-            stack.enter_context(borrow_client(options.client))
-        options = replace(options, report=stack.enter_context(_told(options.report, how)))
-        plan = plan or _plan(samples, row_map, m, options)
-        making = _Making(_placed(samples, row_map, plan, options), plan, how, options.report)
-        return making.approximation(m, _checkpoint(samples, row_map, making, options.journal))
+    # One thread and several give the same bits only with BLAS on one thread in both.
+    with run.told(reading=1, **_GUESSES.get(how.method, {"features": 3})) as (run, _):
+        plan = plan or _plan(samples, row_map, m, run)
+        making = _Making(_placed(samples, row_map, plan, run), plan, how, run, seed)
+        return making.approximation(m, _name_of(samples, row_map, making))
 
 
-def _told(report: OnProgress, how: LandmarkOptions) -> AbstractContextManager[RunProgress]:
-    """Progress of the whole approximation."""
-    if isinstance(how.selection, str) and how.selection == "rpcholesky":
-        return told_whole(report, reading=1, landmarks=10)
-    if isinstance(how.selection, str) and how.selection == "kmeans":
-        return told_whole(report, reading=1, clustering=5, features=3)
-    return told_whole(report, reading=1, features=3)
-
-
-def _plan(samples: Samples, row_map: RowMap, m: int, options: RunOptions) -> ApproximationPlan:
+def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> Share:
     """Plan by the memory of this process, or of the workers."""
     n, itemsize = samples.shape[0], np.dtype(row_map.dtype).itemsize
     need = ApproximationNeed.of(n, row_map.bytes_of(samples), itemsize, m)
-    what = f"{m} landmarks of {n} samples"
-    if options.client is None:
-        return plan_here(need, what, own_room(options.memory), core_count())
-    return plan_on_workers(need, what, own_room(None), options.memory, options.client)
+    if run.client is not None:
+        return plan_on_workers(need, run)
+    return plan_here(need, run.room, core_count())
 
 
-def _placed(
-    samples: Samples, row_map: RowMap, plan: ApproximationPlan, options: RunOptions
-) -> Placed:
+def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run) -> Placed:
     """Mapped samples in memory, in their source, or in a folder of all workers."""
-    if options.client is not None:
+    if run.client is not None:
         G = compute_gram(
             samples,
             row_map.kernel,
             sphere_map=row_map.sphere_map,
             product_dtype=row_map.dtype,
             zero_rows=row_map.zero_rows,
-            memory=options.memory,
-            client=options.client,
-            scratch=options.scratch,
-            progress=options.report,
+            memory=run.memory,
+            client=run.client,
+            scratch=run.scratch,
+            progress=run.report,
         )
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
-        return in_folder(G, row_bytes, Workers(options.client, plan.threads))
-    if plan.tier == "samples read in every pass":
-        return in_source(samples, row_map, plan.threads)
-    rows = row_map.all_of(samples, plan.planned, options.report, threads=plan.threads)
-    return in_memory(rows, row_map.kernel, plan.threads)
+        return in_folder(G, row_bytes, Workers(run.client, plan.at_once))
+    if plan.way == "samples read in every pass":
+        return in_source(samples, row_map, plan.at_once)
+    rows = row_map.all_of(samples, run, room=plan.need.total, threads=plan.at_once)
+    return in_memory(rows, row_map.kernel, plan.at_once)
 
 
-def _checkpoint(
-    samples: Samples, row_map: RowMap, making: "_Making", folder: Place | None
-) -> LandmarkCheckpoint:
-    """Checkpoint of a choice, named by everything that determines it."""
-    if folder is None or making.in_memory or not making.pivoted:
-        return LandmarkCheckpoint(None, "")
+def _name_of(samples: Samples, row_map: RowMap, making: "_Making") -> str:
+    """Name of a choice in the checkpoint, by everything that determines it; empty for none."""
+    pivoted = making.how.method == "rpcholesky"
+    if making.run.journal is None or making.plan.whole or not pivoted:
+        return ""
     how, kernel, sphere_map = making.how, row_map.kernel, row_map.sphere_map
     print_ = making.placed.fingerprint
     if print_ is None:
-        print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
+        print_ = row_map.scan(samples, Run()).fingerprint
     m = how.count(samples.shape[0])
-    tier = making.plan.tier.replace("in memory", "held")  # as earlier versions name checkpoints
-    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
-    return LandmarkCheckpoint(folder, digest_of("landmarks", [*key, m, how.landmark_tol, how.seed]))
+    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, making.plan.way]
+    own = [m, how.landmark_tol, making.seed]
+    return digest_of("landmarks", [*key, *own])
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,25 +189,16 @@ class _Making:
     """Steps of an approximation."""
 
     placed: Placed
-    plan: ApproximationPlan
-    how: LandmarkOptions
-    report: OnProgress
+    plan: Share
+    how: LowRank
+    run: Run
+    seed: int
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether features are in memory."""
-        return self.plan.tier == "features in memory"
-
-    @property
-    def pivoted(self) -> bool:
-        """Whether landmarks are chosen by randomly pivoted Cholesky."""
-        return isinstance(self.how.selection, str) and self.how.selection == "rpcholesky"
-
-    def approximation(self, m: int, rounds: LandmarkCheckpoint) -> Approximation:
+    def approximation(self, m: int, name: str) -> Approximation:
         """Choose m landmarks, and make features of them."""
-        found = self.by(m, rounds)
-        if isinstance(self.how.selection, str) and found.root.shape[1] > self.how.rank:
-            found = self.leading(found, self.how.rank)
+        found = self.by(m, name)
+        if self.how.method and found.root.shape[1] > self.how.largest:
+            found = self.leading(found, self.how.largest)
         return Approximation(
             kernel=self.placed.kernel,
             landmarks=found.landmarks,
@@ -284,33 +221,39 @@ class _Making:
         """Trace of the kernel matrix."""
         return float(self.diagonal.sum())
 
-    def by(self, m: int, rounds: LandmarkCheckpoint) -> _Found:
+    def by(self, m: int, name: str) -> _Found:
         """Choose landmarks by the selection of the options."""
         selection = self.how.selection
         if not isinstance(selection, str):
             return self.by_inverse(self.placed.take(selection), selection)
         if selection == "uniform":
-            chosen = uniform(self.placed.n, m, np.random.default_rng(self.how.seed))
+            chosen = uniform(self.placed.n, m, np.random.default_rng(self.seed))
             return self.by_inverse(self.placed.take(chosen), chosen)
         if selection == "kmeans":
-            self.report(Progress("clustering", 0, 1))
-            centres = kmeans(self.placed, m, self.how.seed)
-            self.report(Progress("clustering", 1, 1))
+            self.run.report(Progress("clustering", 0, 1))
+            centres = kmeans(self.placed, m, self.seed)
+            self.run.report(Progress("clustering", 1, 1))
             return self.by_inverse(centres, None)
-        return self.by_cholesky(m, rounds)
+        return self.by_cholesky(m, name)
 
-    def by_cholesky(self, m: int, rounds: LandmarkCheckpoint) -> _Found:
+    def by_cholesky(self, m: int, name: str) -> _Found:
         """Choose landmarks by randomly pivoted Cholesky, whose factor are the features."""
-        last = rounds.last()
-        begun, root = (None, None) if last is None else last
-        factor: InMemoryFactor | ComputedFactor
-        if self.in_memory:
+        rounds = Checkpoint(self.run.journal if name else None, PREFIX)
+        begun, root = rounds.get(name, _round) or (None, None)
+        factor: Factor
+        if self.plan.whole:
             factor = InMemoryFactor(self.placed, m)
         else:
             factor = ComputedFactor(self.placed, None if begun is None else begun.pivots, root)
-        rng, tol = np.random.default_rng(self.how.seed), self.how.landmark_tol
+        rng, tol = np.random.default_rng(self.seed), self.how.landmark_tol
         pivoting = RandomPivots(self.placed, factor, self.diagonal, m, rng, tol)
-        choice = pivoting.choose(begun, lambda now: rounds.keep(now, factor), self.report)
+
+        def keep(now: PivotState) -> None:
+            if rounds.folder is not None:  # the root of the factor takes a tenth of all rounds
+                arrays: dict[str, Any] = {**vars(now), "root": factor.root}
+                rounds.put(name, arrays, {"random": dict(arrays.pop("random"))})
+
+        choice = pivoting.choose(begun, keep, self.run)
         values = factor.finished() if isinstance(factor, InMemoryFactor) else None
         return _Found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
 
@@ -319,12 +262,12 @@ class _Making:
         placed = self.placed
         root = inverse_root(placed.kernel.of_rows(landmarks))
         Z, R = placed.values(landmarks), root.astype(placed.dtype)
-        values = np.empty((placed.n, root.shape[1]), placed.dtype) if self.in_memory else None
+        values = np.empty((placed.n, root.shape[1]), placed.dtype) if self.plan.whole else None
         if values is None:
             spans = Z.map(squared_length, (), R)
         else:
             spans = Z.map(write_features, (values,), R)
-        advance, gained = counter(self.report, "features", placed.n), []
+        advance, gained = counter(self.run.report, "features", placed.n), []
         for rows, squares in spans:
             gained.append(squares)
             advance(rows)
@@ -349,3 +292,9 @@ class _Making:
         if found.values is None:
             return self.placed.values(found.landmarks, found.root)
         return FeatureMatrix.in_memory(found.values, self.placed.executor)
+
+
+def _round(kept: dict[str, Any]) -> tuple[PivotState, Floats]:
+    """State after the last round, and the root of its factor."""
+    root = kept.pop("root")
+    return PivotState(**kept), root

@@ -1,7 +1,7 @@
 """Partial Cholesky factor of a kernel matrix, in memory or recomputed in every pass."""
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +16,36 @@ Parts = Iterable[tuple[slice, NDArray[Any]]]
 """Kernel values of a span, from `Span.blocks`."""
 
 
-class Factor(Protocol):
-    """F, (N, r), with F F' the Nyström approximation by r pivots.
+class InMemoryFactor:
+    """F, (N, r), with F F' the Nyström approximation by r pivots, in an array of k columns.
 
     The rows of the pivots are lower triangular.
     """
 
+    def __init__(self, placed: Placed, k: int) -> None:
+        self._placed = placed
+        self._rows: list[Rows] = []
+        self._whole = np.empty((placed.n, k), placed.dtype)
+        self._pivots = np.zeros(0, np.intp)
+
     @property
     def landmarks(self) -> Rows:
         """Mapped rows of the pivots, (r, dim)."""
+        return _joined(self._rows)[: len(self._pivots)]
 
     @property
     def root(self) -> Floats:
         """R with F = K(X, pivots) R, (r, r), float64: the inverse of F' at the pivots."""
+        return _inverse(np.tril(self.of(self._pivots))).T
 
-    def of(self, chosen: Indices, rows: Rows) -> Floats:
+    def finished(self) -> NDArray[Any]:
+        """F, (N, r), contiguous; no columns can be appended after this."""
+        self._whole = narrowed(self._whole, len(self._pivots))
+        return self._whole
+
+    def of(self, chosen: Indices, rows: Rows | None = None) -> Floats:  # noqa: ARG002
         """Rows of F of some samples, in float64, by their indices and mapped rows."""
+        return self._whole[chosen, : len(self._pivots)].astype(np.float64)
 
     def extend(
         self, pivots: Indices, rows: Rows, known: Floats, L: Floats
@@ -56,43 +70,6 @@ class Factor(Protocol):
         gained
             Squared norms of the new columns, (m,).
         """
-
-    def cut(self, width: int) -> None:
-        """Keep the first columns only."""
-
-
-class InMemoryFactor:
-    """Factor of samples in memory, stored in an array of k columns."""
-
-    def __init__(self, placed: Placed, k: int) -> None:
-        self._placed = placed
-        self._rows: list[Rows] = []
-        self._whole = np.empty((placed.n, k), placed.dtype)
-        self._pivots = np.zeros(0, np.intp)
-
-    @property
-    def landmarks(self) -> Rows:
-        """Mapped rows of the pivots."""
-        return _joined(self._rows)[: len(self._pivots)]
-
-    @property
-    def root(self) -> Floats:
-        """R with F = K(X, pivots) R."""
-        return _inverse(np.tril(self.of(self._pivots))).T
-
-    def finished(self) -> NDArray[Any]:
-        """F, (N, r), contiguous; no columns can be appended after this."""
-        self._whole = narrowed(self._whole, len(self._pivots))
-        return self._whole
-
-    def of(self, chosen: Indices, rows: Rows | None = None) -> Floats:  # noqa: ARG002
-        """F of some samples."""
-        return self._whole[chosen, : len(self._pivots)].astype(np.float64)
-
-    def extend(
-        self, pivots: Indices, rows: Rows, known: Floats, L: Floats
-    ) -> tuple[Floats, Floats]:
-        """Append the columns of new pivots."""
         done, dtype = len(self._pivots), self._placed.dtype
         columns = self._whole[:, : done + len(pivots)]
         squares = np.empty(self._placed.n)
@@ -132,7 +109,7 @@ def _fill(
 
 
 class ComputedFactor:
-    """Factor that is not stored: each extension recomputes the kernel values of all pivots.
+    """The factor of `InMemoryFactor`, but not stored: extensions recompute all kernel values.
 
     Pivots and root are those of a checkpoint.
     """
@@ -179,6 +156,9 @@ class ComputedFactor:
     def cut(self, width: int) -> None:
         """Keep the first columns only."""
         self.root = self.root[:width, :width]
+
+
+Factor: TypeAlias = InMemoryFactor | ComputedFactor
 
 
 def _measure(parts: Parts, last: NDArray[Any]) -> tuple[Floats, Floats]:

@@ -1,4 +1,7 @@
-"""Writing of the features of all samples to a store, block by block."""
+"""Writing of the features of all samples to a store, block by block.
+
+Rejected: writing on Dask's workers, for which samples would have to be staged.
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -10,25 +13,25 @@ from dhsk.arrays import ROWS, Rows, blocks
 from dhsk.errors import SamplesChangedError
 from dhsk.execution.limits import core_count
 from dhsk.execution.lock import is_occupied
+from dhsk.execution.memory import require_room, share_memory
 from dhsk.execution.owner import sole_writer_of
+from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
 from dhsk.files import full_disk_is_budget
-from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import BLOCK_BYTES
 from dhsk.nystrom.feature_store import FeatureStore
 from dhsk.nystrom.features import FeatureMap
 from dhsk.nystrom.held_map import drop_beside, held_beside, hold_beside
-from dhsk.nystrom.landmarks import require_room
 from dhsk.objects.places import Place
-from dhsk.progress import OnProgress, counter, ignore
+from dhsk.progress import counter
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.scan import rows_within
 
 if TYPE_CHECKING:
     import dask.array as da
 
-_CHUNK_BYTES: Final = 16 * 2**20
+CHUNK_BYTES: Final = 16 * 2**20
 """Approximate size of a block of features."""
 
 _READ_BYTES: Final = 32 * 2**20
@@ -42,14 +45,13 @@ def store_features(
     samples: Samples,
     features: FeatureMap,
     path: Place,
-    room: int,
-    report: OnProgress = ignore,
+    run: Run,
 ) -> "tuple[da.Array, FeatureMap]":
     """Write the missing blocks of features to a zarr array in a folder or on a server.
 
-    Samples are read twice, first to check and fingerprint all rows. The room is the memory of this
-    process in bytes. The first result is read from the store as needed. The second are the features
-    that it holds: where another machine began it, landmarks and root are those of that machine.
+    Samples are read twice, first to check and fingerprint all rows. The first result is read from
+    the store as needed. The second are the features that it holds: where another machine began it,
+    landmarks and root are those of that machine.
 
     Raises
     ------
@@ -68,13 +70,12 @@ def store_features(
     """
     n, width = samples.shape[0], features.width
     store = FeatureStore(path, (n, width), _rows_of(samples, features), features.dtype)
-    threads = _threads(samples, features, store, room)
+    threads = _threads(samples, features, store, run.room)
     store.check_kind()
     # BLAS on one thread gives the same bits on any number of cores.
     with full_disk_is_budget(), sole_writer_of(store.path), one_blas_thread():
         store.check_disk()
-        row_map = features.row_map
-        found = scan_side(samples, [row_map.kernel], row_map.sphere_map, report, row_map.zero_rows)
+        found = features.row_map.scan(samples, run)
         held = held_beside(store.path, features)
         features = held or features
         described = {"samples": found.fingerprint, **features.described()}
@@ -85,7 +86,7 @@ def store_features(
         if held is None and store.missing():
             hold_beside(store.path, features)
         try:
-            _write_missing(samples, features, store, threads, report)
+            _write_missing(samples, features, store, threads, run)
         except SamplesChangedError:
             if new:
                 drop_beside(store.path)
@@ -113,12 +114,12 @@ def _read_block(store: FeatureStore, block_id: tuple[int, int]) -> NDArray[Any]:
 
 
 def _write_missing(
-    samples: Samples, features: FeatureMap, store: FeatureStore, threads: int, report: OnProgress
+    samples: Samples, features: FeatureMap, store: FeatureStore, threads: int, run: Run
 ) -> None:
     """Write the missing blocks."""
     missing = store.missing()
     store.forget(missing)
-    advance = counter(report, "features", store.n_blocks, store.n_blocks - len(missing))
+    advance = counter(run.report, "features", store.n_blocks, store.n_blocks - len(missing))
     for _ in Threads(threads).run(_write_block, _tasks(samples, features, store, missing)):
         advance(1)
 
@@ -129,7 +130,7 @@ def _rows_of(samples: Samples, features: FeatureMap) -> int:
     The features of dense samples are thus those of `FeatureMap.of` on all samples, to the bit.
     """
     row_bytes = features.width * features.dtype.itemsize
-    most = min(_CHUNK_BYTES // row_bytes, rows_within(samples, _READ_BYTES))
+    most = min(CHUNK_BYTES // row_bytes, rows_within(samples, _READ_BYTES))
     piece = _piece(samples)
     return min(samples.shape[0], max(1, most // piece) * piece)
 
@@ -149,7 +150,7 @@ def _threads(samples: Samples, features: FeatureMap, store: FeatureStore, room: 
     waiting = 2 * read  # one block is being read while another waits for a thread
     what = f"{store.rows} samples and their features"
     require_room(waiting + task, room, what, "take fewer landmarks")
-    return max(1, min(core_count(), (room - waiting) // task))
+    return share_memory(room - waiting, task, core_count())[0]
 
 
 _Task = tuple[FeatureMap, FeatureStore, int, Rows]

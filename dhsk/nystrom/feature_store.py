@@ -1,12 +1,11 @@
 """Features of all samples in a store: one zarr array, row block = chunk.
 
-Layout, schema 1: an array (N, r) of chunks (rows, r), fill NaN, crc32c. The attribute
-"dhsk_features" describes samples, landmarks and kernel; "dhsk_crc32c" is its checksum, which stores
-of earlier versions lack; "feature_names" are the names of the input features, if they have names,
-with a digest in "dhsk_features". As in Gram stores, a chunk appears in one step, so its presence at
-full size is the record of a finished block, and a finished array records the checksums of its
-chunks by their places. "map.npz" beside them has the landmarks and the normalization, see
-`held_map`; stores of earlier versions lack it.
+Layout, schema 2: an array (N, r) of chunks (rows, r), fill NaN, crc32c. The attribute
+"dhsk_features" describes samples, landmarks and kernel; "dhsk_crc32c" is its checksum;
+"feature_names" are the names of the input features, if they have names, with a digest in
+"dhsk_features". As in Gram stores, a chunk appears in one step, so its presence at full size is the
+record of a finished block, and a finished array records the checksums of its chunks by their
+places. "map.npz" beside them has the landmarks and the normalization, see `held_map`.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,6 @@ from dhsk.errors import (
 )
 from dhsk.execution.lock import is_occupied
 from dhsk.files import REFUSED, refusal_of
-from dhsk.gram.storage.chunks import write_chunk
 from dhsk.gram.storage.descriptions import (
     DESCRIPTION,
     SUM,
@@ -36,14 +34,15 @@ from dhsk.gram.storage.descriptions import (
 from dhsk.gram.storage.header import short
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.stored_array import StoredArray
-from dhsk.objects.places import Place, free_bytes, remove_below, remove_unfinished, sizes_below
+from dhsk.objects.places import Place, free_bytes, remove_below, remove_unfinished
 from dhsk.progress import Progress
 from dhsk.run_progress import passes_of_call
 from dhsk.units import format_bytes
 
 ATTRIBUTE: Final = "dhsk_features"
 NAMES: Final = "feature_names"
-SCHEMA: Final = 1
+SCHEMA: Final = 2
+"""Version of the format of stores; no other one is read."""
 
 _NAMED: Final = 8
 """Blocks that a message lists."""
@@ -98,8 +97,8 @@ class FeatureStore:
 
     def missing(self) -> list[int]:
         """Indices of the blocks that are not stored in their full size."""
-        sizes = sizes_below(self.path / "c")
-        return [n for n in range(self.n_blocks) if sizes.get(f"{n}/0") != self.block_bytes]
+        present = self._array.present()
+        return [n for n in range(self.n_blocks) if (n, 0) not in present]
 
     def check_sound(self) -> None:
         """Read and verify all blocks.
@@ -110,7 +109,7 @@ class FeatureStore:
         missing = self.missing()
         damaged, report = [], passes_of_call().report
         for number in range(self.n_blocks):
-            if not self._is_sound(number):
+            if not self._array.is_sound((number, 0)):
                 damaged.append(number)
             report(Progress("checking", number + 1, self.n_blocks))
         damaged = sorted(set(damaged) - set(missing))
@@ -135,13 +134,6 @@ class FeatureStore:
         out: NDArray[Any] = np.empty(self._array.chunks, self.dtype)
         self._array.read((number, 0), out)
         return out[: self.shape[0] - number * self.rows]
-
-    def _is_sound(self, number: int) -> bool:
-        try:
-            self.read(number)
-        except (CorruptTileError, IncompleteStoreError):
-            return False
-        return True
 
     def check_kind(self) -> None:
         """Raise StoreError if the path holds anything but features.
@@ -194,13 +186,11 @@ class FeatureStore:
     def _is_described(self) -> bool:
         """Whether zarr.json follows from the header and the shape; its attributes are adopted."""
         header, names = _described(self.path), _names(self.path)
-        for summed in (True, False):
-            attributes = _attributes(header, names, summed=summed)
-            array = replace(self._array, attributes=attributes)
-            if array.is_described():
-                self._array = array
-                return header.get(NAMES) == digest_of_names(names)
-        return False
+        array = replace(self._array, attributes=_attributes(header, names))
+        if not array.is_described():
+            return False
+        self._array = array
+        return header.get(NAMES) == digest_of_names(names)
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Remove blocks that will be rewritten from the record of checksums."""
@@ -217,7 +207,7 @@ class FeatureStore:
 
     def write(self, number: int, values: NDArray[Any]) -> None:
         """Write a block, (rows, r), atomically."""
-        write_chunk(self._file(number), values, (self.rows, self.shape[1]))
+        self._array.write((number, 0), values)
 
     def _file(self, number: int) -> Place:
         return self._array.path_of((number, 0))
@@ -232,23 +222,29 @@ _SIGNS: Final = (ATTRIBUTE.encode(), b'"landmarks"')
 """Two signs of a description of features; one flipped bit leaves at least one of them."""
 
 
-def _attributes(
-    described: dict[str, Any], names: Sequence[str] | None, *, summed: bool = True
-) -> dict[str, Any]:
+def _attributes(described: dict[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
     """Attributes of the array, without the record of checksums."""
-    sums = {SUM: checksum_of(described)} if summed else {}
-    return {ATTRIBUTE: described, **sums, **({} if names is None else {NAMES: list(names)})}
+    own = {} if names is None else {NAMES: list(names)}
+    return {ATTRIBUTE: described, SUM: checksum_of(described), **own}
 
 
 def _described(path: Place) -> dict[str, Any]:
     """Description of the features of a store.
 
-    Raises CorruptTileError if it is damaged, StoreError if the folder holds something else.
+    Raises CorruptTileError if it is damaged, StoreError if the folder holds something else, or
+    features of another schema.
     """
     attributes = attributes_of(path)
-    found = attributes.get(ATTRIBUTE)
-    if isinstance(found, dict) and attributes.get(SUM, checksum_of(found)) == checksum_of(found):
-        return found
+    found, total = attributes.get(ATTRIBUTE), attributes.get(SUM)
+    if isinstance(found, dict) and total in (None, checksum_of(found)):
+        if found.get("schema") != SCHEMA:
+            raise StoreMismatchError(
+                f"{path} holds features of schema {found.get('schema')}, this version reads "
+                f"{SCHEMA}: compute them again in another folder, or read them with the version "
+                "that wrote them"
+            )
+        if total is not None:
+            return found
     if _was_of_features(path):
         raise CorruptTileError(_DAMAGED.format(path))
     raise StoreError(

@@ -18,10 +18,7 @@ _ENTRY: Final = "map"
 
 
 def held_beside(path: Place, features: FeatureMap) -> FeatureMap | None:
-    """The features that a store is of, if those are the given ones up to rounding; None if not.
-
-    Stores of earlier versions hold none.
-    """
+    """The features that a store is of, if those are the given ones up to rounding; None if not."""
     found = Checkpoint(path).get(_ENTRY, _map_of_arrays)
     if found is None:
         return None

@@ -7,11 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from dhsk.arrays import Floats, Indices
-from dhsk.errors import BudgetError, InputError
+from dhsk.errors import InputError
+from dhsk.execution.run import Run
 from dhsk.nystrom.cholesky import Factor
 from dhsk.nystrom.placed import Placed
-from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.units import format_bytes
+from dhsk.progress import Progress
 
 _LEAST_BLOCK: Final = 128
 """Least pivots of a block: some 120 make matrix products pay (Epperly et al., 2024)."""
@@ -99,7 +99,7 @@ class RandomPivots:
         self,
         begun: PivotState | None = None,
         keep: Callable[[PivotState], None] = lambda _: None,
-        report: OnProgress = ignore,
+        run: Run = Run(),  # noqa: B008  # frozen
     ) -> PivotState:
         """Choose all pivots, from a state `begun` if `factor` is its factor.
 
@@ -113,13 +113,13 @@ class RandomPivots:
         now = begun or PivotState(self.diagonal, 1.0, np.empty(0, np.intp), random.state)
         random.state = now.random
         while len(now.pivots) < self.k and now.error > self.tol:
-            report(Progress("landmarks", len(now.pivots), self.k))
+            run.report(Progress("landmarks", len(now.pivots), self.k))
             following = self._round(now)
             if following is None:  # the residual is rounding
                 break
             now = following
             keep(now)
-        report(Progress("landmarks", self.k, self.k))
+        run.report(Progress("landmarks", self.k, self.k))
         return now
 
     def _round(self, now: PivotState) -> PivotState | None:
@@ -177,15 +177,3 @@ def _accept(
 def _enough(gained: Floats, excess: float) -> int:
     """Number of new columns that lower the trace of the residual by `excess`, or all."""
     return min(int(np.searchsorted(np.cumsum(gained), excess)) + 1, len(gained))
-
-
-def require_room(needed: int, room: int | None, what: str, instead: str) -> None:
-    """Raise BudgetError if an array needs more bytes than there is room for; None is no limit.
-
-    The message says what the array is for, and what to do instead.
-    """
-    if room is not None and needed > room:
-        raise BudgetError(
-            f"{what} take {format_bytes(needed)} but {format_bytes(room)} of memory are left: "
-            f"allow more, or {instead}"
-        )

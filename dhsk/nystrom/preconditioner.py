@@ -10,6 +10,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_tri
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.errors import InputError
+from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
@@ -237,5 +238,5 @@ def _chosen(
     with one_blas_thread():
         factor = InMemoryFactor(placed, min(rank, placed.n))
         pivots = RandomPivots(placed, factor, diagonal, rank, np.random.default_rng(0), tol)
-        chosen = pivots.choose(report=passes_of_call().report).pivots
+        chosen = pivots.choose(run=Run(report=passes_of_call().report)).pivots
     return (factor, chosen) if len(chosen) else None

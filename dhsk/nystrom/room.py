@@ -1,21 +1,22 @@
 """Memory of an approximation, and the tier that fits."""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from distributed import Client
-
-from dhsk.errors import BudgetError
-from dhsk.execution.workers import resources_of
+from dhsk.execution.limits import own_room
+from dhsk.execution.memory import MemoryNeed, Share, require_room
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import BLOCK_BYTES as READ_BYTES
 from dhsk.nystrom.landmarks import block_of
 from dhsk.nystrom.spans import BLOCK_BYTES, span_rows
-from dhsk.units import format_bytes
 
 Tier = Literal[
     "features in memory", "samples in memory", "samples read in every pass", "on workers"
 ]
 """Data in memory, and where passes run."""
+
+_HERE: Final[tuple[Tier, ...]] = get_args(Tier)[:3]
+"""Tiers of this process, the fastest first."""
 
 _VECTORS: Final = 6
 """Vectors (N,) in this process: the diagonal, its residual, sums, squares."""
@@ -29,11 +30,15 @@ _COPIES: Final = 4
 _READING: Final = 4
 """Blocks in memory while samples are read and mapped."""
 
+_INSTEAD: Final = "take fewer landmarks"
+
 
 @dataclass(frozen=True)
 class ApproximationNeed:
     """Memory of an approximation, in bytes."""
 
+    what: str
+    """Landmarks and samples, for messages."""
     samples: int
     """All mapped samples."""
     factor: int
@@ -53,73 +58,49 @@ class ApproximationNeed:
         small = 8 * (_VECTORS * n + _SQUARES * m * m) + int(3 * row * m)
         span = min(int(row * span_rows(n, row)), int(row * n))
         task = _COPIES * block + int(row * m) + item * m * m
-        return cls(mapped, item * n * m, small, task, span)
+        return cls(f"{m} landmarks of {n} samples", mapped, item * n * m, small, task, span)
 
-    def parts(self, tier: Tier, threads: int) -> dict[str, int]:
-        """Memory of this process by part, in bytes, with a running task in every thread."""
-        if tier == "on workers":
-            return {"landmarks": self.small}
-        passes = {"landmarks": self.small, "running tasks": threads * self.task}
+    def within(self, tier: Tier, threads: int) -> MemoryNeed:
+        """Memory of this process by part, with a running task in every thread."""
+        parts = {"landmarks": self.small}
+        if tier != "on workers":
+            parts["running tasks"] = threads * self.task
         if tier == "samples read in every pass":
             read = (threads + 2) * min(self.span, READ_BYTES) + _READING * READ_BYTES
-            return passes | {"samples as they are read": read}
-        features = {"features": self.factor} if tier == "features in memory" else {}
-        return passes | {"samples": self.samples} | features
+            parts["samples as they are read"] = read
+        if tier in _HERE[:2]:
+            parts["samples"] = self.samples
+        if tier == "features in memory":
+            parts["features"] = self.factor
+        return MemoryNeed("an approximation", parts)
 
-    def bytes_in(self, tier: Tier, threads: int) -> int:
-        """Bytes of all parts."""
-        return sum(self.parts(tier, threads).values())
-
-
-@dataclass(frozen=True)
-class ApproximationPlan:
-    """Tier, threads and memory of an approximation."""
-
-    tier: Tier
-    threads: int
-    """Number of concurrent tasks."""
-    planned: int
-    """Memory of this process, in bytes."""
+    def share(self, tier: Tier, threads: int, at_once: int | None = None) -> Share:
+        """That tier with so many tasks at a time, by default one in every thread."""
+        need = self.within(tier, threads)
+        return Share(need, at_once or threads, tier, tier == "features in memory")
 
 
-def plan_here(need: ApproximationNeed, what: str, room: int, threads: int) -> ApproximationPlan:
+def plan_here(need: ApproximationNeed, room: int, threads: int) -> Share:
     """Keep in memory what fits in room bytes: features, else mapped samples, else neither.
 
-    Raises BudgetError, with `what` in its message, if not even one task fits beside the landmarks.
+    Raises BudgetError if not even one task fits beside the landmarks.
     """
-    tiers: tuple[Tier, ...] = (
-        "features in memory",
-        "samples in memory",
-        "samples read in every pass",
-    )
-    for tier in tiers:
-        for at_once in sorted({threads, 1}, reverse=True):
-            planned = need.bytes_in(tier, at_once)
-            if planned <= room:
-                return ApproximationPlan(tier, at_once, planned)
-    raise BudgetError(
-        f"{what} take {format_bytes(planned)}, even with samples read in every pass, but "
-        f"{format_bytes(room)} of memory are left: allow more, or take fewer landmarks"
-    )
+    counts = sorted({threads, 1}, reverse=True)
+    tried = [need.share(tier, at_once) for tier in _HERE for at_once in counts]
+    found = next((one for one in tried if one.need.total <= room), tried[-1])
+    where = ", even with samples read in every pass,"
+    require_room(found.need.total, room, need.what, _INSTEAD, where)
+    return found
 
 
-def plan_on_workers(
-    need: ApproximationNeed, what: str, room: int, memory: int | None, client: Client
-) -> ApproximationPlan:
-    """Leave samples and passes to workers, within `memory` bytes, by default all that they have.
+def plan_on_workers(need: ApproximationNeed, run: Run) -> Share:
+    """Leave samples and passes to workers, within the memory of the run.
 
     Raises BudgetError if the landmarks do not fit in this process, or a task on a worker.
     """
-    resources = resources_of(client, memory)
-    planned = need.bytes_in("on workers", 1)
-    each = need.task + need.span
-    for wanted, left, where in (
-        (planned, room, "this process"),
-        (each, (resources.memory - resources.idle_bytes) // resources.threads, "a worker's thread"),
-    ):
-        if wanted > left:
-            raise BudgetError(
-                f"{what} take {format_bytes(wanted)} of {where}, but "
-                f"{format_bytes(max(left, 0))} are left: allow more, or take fewer landmarks"
-            )
-    return ApproximationPlan("on workers", 2 * resources.threads, planned)
+    resources = run.resources
+    found = need.share("on workers", 1, 2 * resources.threads)
+    each = (resources.memory - resources.idle_bytes) // resources.threads
+    require_room(found.need.total, own_room(None), need.what, _INSTEAD, " of this process,")
+    require_room(need.task + need.span, each, need.what, _INSTEAD, " of a worker's thread,")
+    return found

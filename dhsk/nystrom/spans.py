@@ -1,9 +1,13 @@
-"""Features of all samples, span by span, for the passes of solvers and of Cholesky."""
+"""Features of all samples, span by span, for the passes of solvers and of Cholesky.
 
-from abc import ABC, abstractmethod
+Features are computed anew rather than read: k values of 100 numbers each take less time than k
+numbers from a disk of 300 MB/s. Rejected: futures that hold features (lost with a worker, copied by
+a scheduler that balances).
+"""
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,16 +43,6 @@ class Basis:
         return self.kernel.of_rows(rows, self.landmarks)
 
 
-class Span(Protocol):
-    """Consecutive samples."""
-
-    def blocks(self, basis: Basis | None) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Slices of the span's rows, and their features, (rows, k)."""
-
-    def take(self, inside: Indices, basis: Basis | None) -> NDArray[Any]:
-        """Features of some of the span's rows."""
-
-
 @dataclass(frozen=True, eq=False)
 class InMemoryFeatures:
     """A span whose features are in memory, (rows, k)."""
@@ -56,7 +50,7 @@ class InMemoryFeatures:
     values: NDArray[Any]
 
     def blocks(self, basis: Basis | None) -> Iterator[tuple[slice, NDArray[Any]]]:  # noqa: ARG002
-        """Slices of the features in memory."""
+        """Slices of the span's rows, and their features, (rows, k)."""
         for part in blocks(len(self.values), block_rows(self.values[:1].nbytes)):
             yield part, self.values[part]
 
@@ -65,15 +59,22 @@ class InMemoryFeatures:
         return self.values[inside]
 
 
-class _Computed(ABC):
+@dataclass(frozen=True, eq=False)
+class ComputedFeatures:
     """A span whose features are computed in every pass."""
 
-    @abstractmethod
+    rows: Any
+    """Mapped samples, (rows, dim), or those in a folder that every worker reads."""
+    part: slice | None = None
+    """The span among the samples in a folder."""
+
     def read(self) -> Rows:
         """Mapped samples, (rows, dim)."""
+        rows: Rows = self.rows if self.part is None else self.rows.read("rows", self.part)
+        return rows
 
     def blocks(self, basis: Basis | None) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Kernel values."""
+        """Slices of the span's rows, and kernel values, (rows, k)."""
         assert basis is not None  # only features in memory need none
         rows = self.read()
         row_bytes = basis.landmarks.shape[0] * rows.dtype.itemsize
@@ -81,32 +82,13 @@ class _Computed(ABC):
             yield part, basis.of(rows[part])
 
     def take(self, inside: Indices, basis: Basis | None) -> NDArray[Any]:
-        """Kernel values of some rows."""
+        """Kernel values of some of the span's rows."""
         assert basis is not None
         return basis.of(self.read()[inside])
 
 
-@dataclass(frozen=True, eq=False)
-class InMemoryRows(_Computed):
-    """A span whose mapped samples are in memory, (rows, dim)."""
-
-    rows: Rows
-
-    def read(self) -> Rows:
-        """Mapped samples."""
-        return self.rows
-
-
-@dataclass(frozen=True, eq=False)
-class StagedRows(_Computed):
-    """A span of mapped samples in a folder that every worker reads."""
-
-    staged: StagedSamples
-    part: slice
-
-    def read(self) -> Rows:
-        """Mapped samples."""
-        return self.staged.read("rows", self.part)
+Span: TypeAlias = InMemoryFeatures | ComputedFeatures
+"""Consecutive samples."""
 
 
 def block_rows(row_bytes: int) -> int:
@@ -129,7 +111,7 @@ def of_rows(rows: Rows) -> SpanSource:
     """Spans of mapped samples in memory, (N, dim)."""
     n = rows.shape[0]
     size = span_rows(n, _bytes_of(rows) / n)
-    return lambda: ((part, InMemoryRows(rows[part])) for part in blocks(n, size))
+    return lambda: ((part, ComputedFeatures(rows[part])) for part in blocks(n, size))
 
 
 def of_features(values: NDArray[Any]) -> SpanSource:
@@ -146,9 +128,9 @@ def of_samples(samples: Samples, row_map: RowMap) -> SpanSource:
     each = item * dim if samples.nnz is None else (item + 4) * samples.nnz / n
     size = span_rows(n, each)
 
-    def spans() -> Iterator[tuple[slice, InMemoryRows]]:
+    def spans() -> Iterator[tuple[slice, ComputedFeatures]]:
         for first, rows in row_map.blocks(samples, size):
-            yield slice(first, first + rows.shape[0]), InMemoryRows(rows)
+            yield slice(first, first + rows.shape[0]), ComputedFeatures(rows)
 
     return spans
 
@@ -156,7 +138,7 @@ def of_samples(samples: Samples, row_map: RowMap) -> SpanSource:
 def of_staged(staged: StagedSamples, n: int, row_bytes: float) -> SpanSource:
     """Spans of samples in a folder that every worker reads."""
     size = span_rows(n, row_bytes)
-    return lambda: ((part, StagedRows(staged, part)) for part in blocks(n, size))
+    return lambda: ((part, ComputedFeatures(staged, part)) for part in blocks(n, size))
 
 
 def _bytes_of(rows: Any) -> int:
@@ -277,7 +259,7 @@ class FeatureMatrix:
 
 def _words_of(_function: Callable[..., Any], span: Span, *_: Any) -> str:
     """Samples of a span, in words."""
-    part = span.part if isinstance(span, StagedRows) else None
+    part = getattr(span, "part", None)
     return "a span" if part is None else f"the span of samples {part.start} to {part.stop - 1}"
 
 

@@ -1,7 +1,10 @@
 """Connections to S3-like servers, from the environment.
 
-Chosen by measurement on Ceph radosgw (DESIGN.md): obstore takes half of the processor time of s3fs
-and moves more bytes a second.
+Measured on Ceph radosgw 16, eight chunks at a time, MB/s and ms of processor time a MB, in brackets
+with s3fs: put 8 MB 192, 0.96 (121, 2.13); get 32 MB 692, 1.02 (500, 1.67); ranges of 32 MB 767,
+0.85 (501, 1.58). One put is one request: parts of a multipart upload of a killed process would
+stay, invisible and charged. Rejected: zarr's stores (copies, and no record of a chunk's size);
+If-Match, which Ceph refuses.
 """
 
 import os
@@ -25,7 +28,7 @@ FIRST_SECONDS: Final = 15.0
 _LARGEST_PAUSE: Final = 3.0
 """Seconds between two tries at most."""
 
-_RETRY_SECONDS: Final = 5
+RETRY_SECONDS: Final = 5
 """Time for which obstore repeats a request, in which an interrupt of Python waits."""
 
 _REQUEST_SECONDS: Final = 300
@@ -88,7 +91,7 @@ def _connected(
         },
         retry_config={
             "max_retries": 10_000,  # the time is the limit
-            "retry_timeout": timedelta(seconds=_RETRY_SECONDS),
+            "retry_timeout": timedelta(seconds=RETRY_SECONDS),
             "backoff": {
                 "init_backoff": timedelta(seconds=0.1),
                 "max_backoff": timedelta(seconds=_LARGEST_PAUSE),

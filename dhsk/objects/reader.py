@@ -1,4 +1,8 @@
-"""Objects as files that are read: seekable, with a read-ahead that grows."""
+"""Objects as files that are read: seekable, with a read-ahead that grows.
+
+Rejected: zarr's store on obstore, and `open_reader`: both give up after obstore's five seconds. An
+`.npy` file on a disk stays a memory map, as ranges take 1.45 times the processor time.
+"""
 
 import errno
 import io

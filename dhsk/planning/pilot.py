@@ -1,4 +1,8 @@
-"""Seconds of a fit to all samples, extrapolated from fits to small subsamples."""
+"""Seconds of a fit to all samples, extrapolated from fits to small subsamples.
+
+Rejected: pilot ranks below the one that is asked for, as overheads hide the growth; constants
+fitted to data sets, which are off by the labels.
+"""
 
 import math
 from collections.abc import Callable, Sequence

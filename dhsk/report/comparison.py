@@ -1,28 +1,29 @@
 """One page of several cross-validations: which is better, by how much, and what differs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from dhsk.objects.places import Place
-from dhsk.report.comparison_figure import runs_by_fold
-from dhsk.report.document import contents, document, target_of, write_page
-from dhsk.report.markup import Html, Keyed, figure_row, section, table, tag
+from dhsk.report.classes import recall_of
+from dhsk.report.document import write_page
+from dhsk.report.folds import Dots, fold_figure
+from dhsk.report.markup import Html, Keyed, figure_row, listing, section, table, tag
 from dhsk.report.words import (
     capitalised,
     cell_words,
     count_of,
-    duration,
     give_or_take,
-    label,
     metric,
-    penalty_text,
+    penalty_cell,
     score,
+    shortened,
     spread,
+    time_cell,
     whole,
 )
 from dhsk.results.columns import Cell
-from dhsk.results.paired import PairedDifference, paired_difference
+from dhsk.results.paired import PairedDifference
 from dhsk.results.parts import Results
 
 Runs = Mapping[str, Results]
@@ -54,7 +55,7 @@ def write_comparison(runs: Runs, path: str | Place, links: Mapping[str, str] | N
     ]
     title = f"{count_of(len(runs), 'cross-validation')} side by side"
     head = tag("header", tag("h1", title), tag("p", _lede(runs), class_="lede"))
-    write_page(document(title, head, contents(sections), *sections), target_of(path))
+    write_page(path, title, head, sections)
 
 
 def _leader(runs: Runs) -> str:
@@ -98,36 +99,34 @@ def same_folds(one: Results, other: Results) -> bool:
 def paired(one: Results, other: Results) -> PairedDifference:
     """Mean of the fold-wise differences of two chosen cells, and its standard error."""
     first, second = ([row.score for row in r.rows_of[r.best.point]] for r in (one, other))
-    sizes = one.fold_sizes
-    return paired_difference(first, second, n_train=sizes.n_train, n_test=sizes.n_test)
+    return one.fold_sizes.paired(first, second)
 
 
 def _table(runs: Runs, links: Mapping[str, str]) -> Html:
-    leader = runs[_leader(runs)]
-    scorer = () if _same_scorer(runs) else ("scorer",)
-    head = ("run", *scorer, "mean", "std", "less than the first", "kernel", "C", "samples",
-            "features", "time")  # fmt: skip
-    rows = []
-    for name, run in sorted(runs.items(), key=lambda item: -item[1].best.mean):
-        best = run.best
-        own = tag("a", name, href=links[name]) if name in links else name
-        rows.append(
-            (
-                own, *([metric(run)] if scorer else []),
-                score(best.mean), score(best.std), _behind(leader, run),
-                label(best), Keyed(penalty_text(best.C), best.C),
-                whole(run.samples.n_samples), whole(run.samples.dim),
-                Keyed(duration(run.seconds.total), run.seconds.total),
-            )
-        )  # fmt: skip
-    note = (
+    leader, best = runs[_leader(runs)], {name: run.best for name, run in runs.items()}
+    columns: dict[str, Callable[[str], object]] = {
+        "run": lambda name: tag("a", name, href=links[name]) if name in links else name,
+        "scorer": lambda name: metric(runs[name]),
+        "mean": lambda name: score(best[name].mean),
+        "std": lambda name: score(best[name].std),
+        "less than the first": lambda name: _behind(leader, runs[name]),
+        "kernel": lambda name: best[name].kernel_words,
+        "C": lambda name: penalty_cell(best[name].C),
+        "samples": lambda name: whole(runs[name].samples.n_samples),
+        "features": lambda name: whole(runs[name].samples.dim),
+        "time": lambda name: time_cell(runs[name].seconds.total),
+    }
+    if _same_scorer(runs):
+        del columns["scorer"]
+    words = (
         "The chosen candidate of each run. The difference from the highest mean is paired: a mean "
         "of differences fold by fold, ± its standard error, corrected for training sets that "
         "overlap, where the runs have the same folds. A difference within about two standard "
         "errors may be chance."
     )
-    shown = table(head, rows, class_="numbers runs sortable")
-    return section("Best of each run", note, shown, anchor="runs")
+    ordered = sorted(runs, key=lambda name: -best[name].mean)
+    shown = listing(ordered, columns, class_="numbers runs sortable")
+    return section("Best of each run", words, shown, anchor="runs")
 
 
 def _behind(leader: Results, run: Results) -> object:
@@ -143,13 +142,18 @@ def _behind(leader: Results, run: Results) -> object:
 def _folds(runs: Runs) -> Html:
     if not _same_scorer(runs):
         return Html()
-    note = (
+    words = (
         "The best candidate of each run: a dot for each fold (first fold on top), a line at the "
         "mean, a band of one standard deviation."
     )
-    first = next(iter(runs.values()))
-    title = f"{capitalised(metric(first))} by fold"
-    return section(title, note, figure_row([runs_by_fold(runs)]), anchor="folds")
+    axis = metric(next(iter(runs.values())))
+    title = f"{capitalised(axis)} by fold"
+    rows = [
+        Dots(shortened(name), name, run.best, run.rows_of[run.best.point])
+        for name, run in runs.items()
+    ]
+    shown = figure_row([fold_figure("runs", f"{title}, of every run", axis, rows)])
+    return section(title, words, shown, anchor="folds")
 
 
 def _kernels(runs: Runs) -> Html:
@@ -168,8 +172,8 @@ def _kernels(runs: Runs) -> Html:
         for kernel, own in best.items()
     ]
     shown = table(("kernel", *runs), rows, class_="numbers sortable")
-    note = "The highest mean of each family of kernels in each run; a dash where none was found."
-    return section("Kernel by kernel", note, shown, anchor="kernels")
+    words = "The highest mean of each family of kernels in each run; a dash where none was found."
+    return section("Kernel by kernel", words, shown, anchor="kernels")
 
 
 def _classes(runs: Runs) -> Html:
@@ -177,17 +181,14 @@ def _classes(runs: Runs) -> Html:
     first = next(iter(runs.values()))
     if not _one([run.classes for run in runs.values()]):
         return Html()
-    recalls = {}
-    for name, run in runs.items():
-        counts = np.array(run.confusion)
-        recalls[name] = np.diagonal(counts) / np.maximum(counts.sum(axis=1), 1)
+    recalls = {name: recall_of(np.array(run.confusion)) for name, run in runs.items()}
     rows = [
         (name, whole(first.class_counts[k]), *(score(recalls[run][k]) for run in runs))
         for k, name in enumerate(first.class_names)
     ]
-    note = "Recall: the share of a class that was found, in the folds that did not train on it."
+    words = "Recall: the share of a class that was found, in the folds that did not train on it."
     shown = table(("class", "samples", *runs), rows, class_="numbers sortable")
-    return section("Recall of each class", note, shown, anchor="classes")
+    return section("Recall of each class", words, shown, anchor="classes")
 
 
 def _differences(runs: Runs) -> Html:
@@ -200,11 +201,11 @@ def _differences(runs: Runs) -> Html:
         if not _one([facts[run][what] for run in runs])
     ]
     same = [what for what in names if what not in {row[0] for row in rows}]
-    note = f"The same in all runs: {', '.join(same)}." if same else ""
+    words = f"The same in all runs: {', '.join(same)}." if same else ""
     if not rows:
-        return section("What differs", note or "Nothing.", anchor="differences")
+        return section("What differs", words or "Nothing.", anchor="differences")
     shown = table(("", *runs), rows, class_="stacked")
-    return section("What differs", note, shown, anchor="differences")
+    return section("What differs", words, shown, anchor="differences")
 
 
 def _facts(run: Results) -> dict[str, str]:

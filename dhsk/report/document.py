@@ -1,6 +1,7 @@
 """One HTML document that loads nothing: head, style, script and the file it is written to."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +11,20 @@ from dhsk.objects.places import Place, parse_place, written
 from dhsk.report.markup import Html, joined, tag
 
 
-def document(title: str, *body: object) -> str:
+def write_page(path: str | Place, title: str, head: Html, sections: Sequence[Html]) -> None:
+    """Write a page of a head, links to its sections, and these; empty ones are left out.
+
+    It replaces an older one only once it is whole. InputError if its folder does not exist.
+    """
+    target = parse_place("path", path)
+    if isinstance(target, Path) and not target.parent.is_dir():
+        raise InputError(f"the folder '{target.parent}' for the report does not exist; create it")
+    page = _document(title, head, _contents(sections), *sections)
+    with written(target, "w", encoding="utf-8", newline="\n") as file:
+        file.write(page)
+
+
+def _document(title: str, *body: object) -> str:
     """Return a whole page of a title and the content of its body.
 
     The browser itself refuses to load anything, or to run any script but the one that is named by
@@ -34,7 +48,7 @@ def _resource(name: str) -> str:
     return files(__package__).joinpath(name).read_text("utf-8")
 
 
-def contents(sections: list[Html]) -> Html:
+def _contents(sections: Sequence[Html]) -> Html:
     """Return links to the sections that have an anchor; their headings are the words."""
     links = []
     for text in sections:
@@ -43,17 +57,3 @@ def contents(sections: list[Html]) -> Html:
             heading = text.split("<h2>", 1)[1].split("</h2>", 1)[0]
             links.append(tag("a", Html(heading), href=f"#{anchor}"))
     return tag("nav", joined(links), aria_label="Contents") if len(links) > 1 else Html()
-
-
-def target_of(path: str | Place) -> Place:
-    """Return the place of a page; InputError if its folder does not exist."""
-    target = parse_place("path", path)
-    if isinstance(target, Path) and not target.parent.is_dir():
-        raise InputError(f"the folder '{target.parent}' for the report does not exist; create it")
-    return target
-
-
-def write_page(page: str, target: Place) -> None:
-    """Write a page; it replaces an older one only once it is whole."""
-    with written(target, "w", encoding="utf-8", newline="\n") as file:
-        file.write(page)

@@ -1,25 +1,27 @@
-"""Sections on the fits: capacity, the spectrum of the best kernel, the refit of the best cell."""
+"""Sections on the fits: the learning curve, capacity, and the refit of the best cell."""
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from dhsk.report import capacity_figure, curve_figure, low_rank, spectrum_figure
-from dhsk.report.curve_figure import Points
-from dhsk.report.markup import Html, Keyed, figure_row, section, table
-from dhsk.report.spectrum_words import covering_words, dimension_words
+from dhsk.report import low_rank
+from dhsk.report.drawing import drawing, frame, legend, logarithmic, look, ring, widened
+from dhsk.report.markup import Html, figure_row, listing, section, table
 from dhsk.report.words import (
     brief,
-    count_of,
+    capitalised,
     duration,
     metric,
-    penalty_text,
+    penalty_cell,
     score,
     two_digits,
-    unbroken,
     whole,
 )
-from dhsk.results.columns import Certificate
+from dhsk.results.columns import Cell, Certificate, grouped
 from dhsk.results.parts import Results
+
+Points = Sequence[Mapping[str, Any]]
+"""Rows with "train_size", "kernel", "label", "C", "mean" and "sem", one for each size and family of
+kernels."""
 
 CAPACITY = (
     "The margin is the distance in feature space from the separating surface to where the decision "
@@ -35,23 +37,42 @@ def learning(results: Results, curve: Points) -> Html:
     """Return score against number of training samples; empty if there is no learning curve."""
     if not curve:
         return Html()
-    note = (
+    words = (
         f"Mean {metric(results)} on held-out samples, each family of kernels at its best, with "
         "standard errors over the folds. A curve that still rises at its end would gain from more "
         "samples. The sections below count all sizes together."
     )
-    head = ("training samples", "kernel", "C", f"mean {metric(results)}", "standard error")
-    rows = [
-        (
-            whole(one["train_size"]), one["label"],
-            Keyed(penalty_text(one["C"]), one["C"]), score(one["mean"]), score(one["sem"]),
+    columns = {
+        "training samples": lambda one: whole(one["train_size"]),
+        "kernel": lambda one: one["label"],
+        "C": lambda one: penalty_cell(one["C"]),
+        f"mean {metric(results)}": lambda one: score(one["mean"]),
+        "standard error": lambda one: score(one["sem"]),
+    }
+    shown = figure_row([_curve(curve, metric(results))]), listing(curve, columns, class_="sortable")
+    return section("Learning curve", words, *shown, anchor="learning")
+
+
+def _curve(points: Points, metric: str) -> Html:
+    """Return the best mean of each family of kernels with its standard error at every size."""
+    families = grouped(points, lambda point: str(point["kernel"]))
+    sizes = sorted({point["train_size"] for point in points})
+    with drawing("learning", 4.6, 3.0) as picture:
+        ax = picture.axes
+        for number, (name, own) in enumerate(families.items()):
+            ax.errorbar(
+                [one["train_size"] for one in own], [one["mean"] for one in own],
+                yerr=[one["sem"] for one in own], linewidth=1.3, capsize=3, **look(number, name),
+            )  # fmt: skip
+        if sizes[-1] > 4 * sizes[0]:
+            logarithmic(ax, "x", sizes[0], sizes[-1])
+        frame(ax, "training samples", f"mean {metric}")
+        legend(ax)
+        said = "; ".join(
+            f"{name}: {score(own[-1]['mean'])} of {whole(own[-1]['train_size'])}"
+            for name, own in families.items()
         )
-        for one in curve
-    ]  # fmt: skip
-    shown = figure_row([curve_figure.learning(curve, metric(results))])
-    return section(
-        "Learning curve", note, shown, table(head, rows, class_="sortable"), anchor="learning"
-    )
+        return picture.svg(f"{capitalised(metric)} against training samples", f"{said}.")
 
 
 def capacity(results: Results) -> Html:
@@ -59,60 +80,34 @@ def capacity(results: Results) -> Html:
     sizes = {c: c.effective for c in results.cells if c.effective is not None}
     if len(set(sizes.values())) < 2:
         return Html()
-    note = (
+    best = results.best
+    words = (
         f"{CAPACITY} A mark is a candidate, with the smallest size of all pairs of classes and "
-        f"folds. The chosen candidate: {_bounds(results.best)}."
+        f"folds. The chosen candidate: margin {brief(best.margin)}, VC bound {brief(best.vc)}, "
+        f"effective sample size {brief(best.effective)}."
     )
-    shown = figure_row([capacity_figure.capacity(results, sizes)])
-    return section("Capacity", note, shown, anchor="capacity")
+    return section("Capacity", words, figure_row([_sizes(results, sizes)]), anchor="capacity")
 
 
-def _bounds(proof: Certificate) -> str:
-    return (
-        f"margin {brief(proof.margin)}, VC bound {brief(proof.vc)}, "
-        f"effective sample size {brief(proof.effective)}"
-    )
-
-
-def spectrum(results: Results) -> Html:
-    """Return the eigenvalues of the best kernel and their share of the trace.
-
-    It is empty where no eigenvalues were computed.
-    """
-    if not results.eigenvalues:
-        return Html()
-    title = "Eigenvalues of the best kernel"
-    values, exact = np.array(results.eigenvalues), results.eigenvalues_exact
-    # What a symmetric eigensolver cannot tell from zero (LAPACK Users' Guide, 4.7).
-    noise = results.samples.n_samples * np.finfo(np.float64).eps * max(values, default=0.0)
-    drawn = values[values > noise]
-    if not drawn.size:
-        return section(title, "No eigenvalue is above zero.")
-    hidden = len(values) - len(drawn)
-    note = f"The Gram matrix: {count_of(len(drawn), 'eigenvalue')}, largest first"
-    panels = [spectrum_figure.decay(drawn, exact=exact)]
-    if results.trace > 0:
-        shares = 100 * np.cumsum(drawn) / results.trace
-        panels.append(spectrum_figure.cumulative(shares, exact=exact))
-        note += _reach(shares, exact=exact)
-    note += f". {whole(hidden)} more are zero within rounding and not drawn." if hidden else "."
-    if not exact:
-        note += " They are Ritz values: lower bounds of the eigenvalues, and so are their shares."
-    if results.trace > 0:
-        note += dimension_words(results, drawn) + covering_words(results)
-    return section(title, note, figure_row(panels), anchor="spectrum")
-
-
-def _reach(shares: NDArray[np.float64], *, exact: bool) -> str:
-    """Say how many eigenvalues hold which share of the trace: the rank that suffices."""
-    least, most = ("", "") if exact else ("at least ", "at most ")
-    together = f", together {least}{unbroken(f'{shares[-1]:.1f} %')} of the trace"
-    reached = [
-        unbroken(f"{goal} % with {most}{whole(int(np.argmax(shares >= goal)) + 1)}")
-        for goal in (50, 90, 99)
-        if shares[-1] >= goal
-    ]
-    return f"{together} ({', '.join(reached)})" if reached else together
+def _sizes(results: Results, effective: dict[Cell, float]) -> Html:
+    """Return mean score against effective sample size, a mark for each cell."""
+    low, high = min(effective.values()), max(effective.values())
+    with drawing("capacity", 5.2, 3.2) as picture:
+        ax = picture.axes
+        for k, family in enumerate(sorted({c.kernel for c in effective})):
+            own = {c: size for c, size in effective.items() if c.kernel == family}
+            means = [c.mean for c in own]
+            ax.plot(list(own.values()), means, linestyle="none", **look(k, family))
+        if results.best in effective:
+            ring(ax, effective[results.best], results.best.mean)
+        if high > 10 * low:
+            logarithmic(ax, "x", low, high)
+            ax.set_xlim(low / 1.2, high * 1.2)
+        ax.set_ylim(*widened(*ax.get_ylim()))
+        frame(ax, "effective sample size", f"mean {metric(results)}")
+        legend(ax)
+        title = f"Mean {metric(results)} against effective sample size"
+        return picture.svg(title, f"{len(effective)} candidates, coloured by kernel.")
 
 
 def refit(results: Results) -> Html:
@@ -125,9 +120,9 @@ def refit(results: Results) -> Html:
         *(_exact(results, proof) if results.low_rank is None else low_rank.refit(results, proof)),
         ("time", duration(proof.seconds)),
     ]
-    note = "The chosen candidate, fitted once more on the samples of all folds together."
+    words = "The chosen candidate, fitted once more on the samples of all folds together."
     shown = table((), facts, class_="facts")
-    return section("Refit of the chosen candidate", note, shown, anchor="refit")
+    return section("Refit of the chosen candidate", words, shown, anchor="refit")
 
 
 def _exact(results: Results, proof: Certificate) -> list[tuple[str, str]]:

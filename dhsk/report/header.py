@@ -1,8 +1,12 @@
 """Top of the page: the result in one sentence, warnings, key numbers."""
 
+from itertools import starmap
+from typing import TypeAlias
+
 import numpy as np
 
 from dhsk.report import low_rank, unfinished
+from dhsk.report.classes import recall_of
 from dhsk.report.markup import Html, tag
 from dhsk.report.words import (
     brief,
@@ -19,6 +23,9 @@ from dhsk.report.words import (
     whole,
 )
 from dhsk.results.parts import Results
+
+Tiles: TypeAlias = tuple[tuple[str, str, str], ...]
+"""Names, values and details."""
 
 
 def header(title: str, results: Results) -> Html:
@@ -56,45 +63,42 @@ def _tiles(results: Results) -> Html:
     samples, best = results.samples, results.best
     fits = count_of(len(results.rows), "fit")
     shared = f"{duration(results.seconds.gram)} for the {prepared(results)}"
-    return tag(
-        "dl",
-        _tile(f"mean {metric(results)}", score(best.mean), _comparison(results)),
-        _tile("samples", whole(samples.n_samples), _features(results)),
-        _tile("classes", whole(len(results.classes)), _class_sizes(results)),
-        _tile("candidates", whole(len(results.cells)), f"{fits} on the folds"),
+    tiles = (
+        (f"mean {metric(results)}", score(best.mean), _comparison(results)),
+        ("samples", whole(samples.n_samples), _features(results)),
+        ("classes", whole(len(results.classes)), _class_sizes(results)),
+        ("candidates", whole(len(results.cells)), f"{fits} on the folds"),
         *(_exact_tiles(results) if results.low_rank is None else _low_rank_tiles(results)),
-        _tile("total time", duration(results.seconds.total), shared),
-        class_="tiles",
+        ("total time", duration(results.seconds.total), shared),
     )
+    return tag("dl", *starmap(_tile, tiles), class_="tiles")
 
 
-def _exact_tiles(results: Results) -> tuple[Html, ...]:
+def _tile(name: str, value: str, detail: str) -> Html:
+    value, detail = tag("dd", value, class_="value"), tag("dd", detail, class_="detail")
+    return tag("div", tag("dt", name), value, detail)
+
+
+def _exact_tiles(results: Results) -> Tiles:
     best = results.best
     asked = f"how far the worst fit is from its optimum; tolerance {results.tol:g}"
     return (
-        _tile("support vectors", whole(best.n_support or 0), "chosen candidate, mean over folds"),
-        _tile("tol reached", two_digits(best.kkt), asked),
-        _tile("mean recall", score(_mean_recall(results)), "every class counts the same"),
+        ("support vectors", whole(best.n_support or 0), "chosen candidate, mean over folds"),
+        ("tol reached", two_digits(best.kkt), asked),
+        ("mean recall", score(_mean_recall(results)), "every class counts the same"),
     )
 
 
-def _low_rank_tiles(results: Results) -> tuple[Html, ...]:
+def _low_rank_tiles(results: Results) -> Tiles:
     """Return tiles in place of the exact ones; the recalls are in the table of classes."""
     best = results.best
+    how = f"chosen candidate, landmarks by {low_rank.chosen(results)}"
+    missed = "share of the kernel matrix not in the features"
+    worst = "relative to that at 0, as tol is; chosen candidate, worst fold"
     return (
-        _tile(
-            "features",
-            whole(best.rank or 0),
-            f"chosen candidate, landmarks by {low_rank.chosen(results)}",
-        ),
-        _tile(
-            "trace error", brief(best.trace_error), "share of the kernel matrix not in the features"
-        ),
-        _tile(
-            "gradient norm",
-            two_digits(best.gradient),
-            "relative to that at 0, as tol is; chosen candidate, worst fold",
-        ),
+        ("features", whole(best.rank or 0), how),
+        ("trace error", brief(best.trace_error), missed),
+        ("gradient norm", two_digits(best.gradient), worst),
     )
 
 
@@ -110,11 +114,6 @@ def _comparison(results: Results) -> str:
         return f"always the largest class: {score(largest)}"
     counts = np.array(results.confusion)
     return f"accuracy of the same fits: {score(np.trace(counts) / max(counts.sum(), 1))}"
-
-
-def _tile(name: str, value: str, detail: str) -> Html:
-    value, detail = tag("dd", value, class_="value"), tag("dd", detail, class_="detail")
-    return tag("div", tag("dt", name), value, detail)
 
 
 def _features(results: Results) -> str:
@@ -133,5 +132,5 @@ def _class_sizes(results: Results) -> str:
 
 def _mean_recall(results: Results) -> float:
     counts = np.array(results.confusion)
-    truth = counts.sum(axis=1)
-    return float((np.diagonal(counts)[truth > 0] / truth[truth > 0]).mean()) if truth.any() else 0.0
+    known = counts.sum(axis=1) > 0
+    return float(recall_of(counts)[known].mean()) if known.any() else 0.0

@@ -1,13 +1,18 @@
 """Sections and words on classifiers of low rank: landmarks, features and certificates."""
 
-from typing import Final
+from collections.abc import Callable
+from math import log
+from typing import TYPE_CHECKING, Final
 
-from dhsk.report import rank_figure
+from dhsk.report.drawing import drawing, frame, legend, logarithmic, look, ring, widened
 from dhsk.report.markup import Html, figure_row, section
-from dhsk.report.words import brief, two_digits, whole
-from dhsk.results.asked import LowRank
-from dhsk.results.columns import Certificate
+from dhsk.report.words import brief, capitalised, metric, score, two_digits, whole
+from dhsk.results.columns import Cell, Certificate, grouped
+from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SELECTIONS: Final = {
     "rpcholesky": "randomly pivoted Cholesky",
@@ -16,21 +21,24 @@ SELECTIONS: Final = {
 }
 """How landmarks are chosen, in words."""
 
+LEAST_DISTANCE = 0.15
+"""Between two ticks of ranks, as a part of the axis: 20,000 is that wide."""
+
 
 def features(results: Results) -> Html:
     """Return what the classifiers are, and what their features miss; empty for exact ones."""
     if results.low_rank is None:
         return Html()
-    note = (
+    words = (
         f"{_classifiers(results, results.low_rank)} The trace error says how much of the kernel "
         "the features miss, as a part of its trace (the sum of its diagonal): "
         f"{brief(results.best.trace_error)} for the chosen candidate."
     )
     if len(results.ranks) == 1:
-        return section("What the features miss", note, anchor="features")
-    note += " Below, each kernel at every rank with its best C; the ring is the chosen candidate."
-    shown = figure_row([rank_figure.by_rank(results)])
-    return section("What a larger rank brings", note, shown, anchor="features")
+        return section("What the features miss", words, anchor="features")
+    words += " Below, each kernel at every rank with its best C; the ring is the chosen candidate."
+    shown = figure_row([_by_rank(results)])
+    return section("What a larger rank brings", words, shown, anchor="features")
 
 
 def _classifiers(results: Results, low_rank: LowRank) -> str:
@@ -38,7 +46,7 @@ def _classifiers(results: Results, low_rank: LowRank) -> str:
     return (
         f"These classifiers are not exact: they are linear ones on Nyström features, one class "
         f"against {other}, with the {low_rank.loss.replace('_', ' ')} loss. Their landmarks "
-        f"{_found(low_rank.selection)} all samples by {chosen(results)}, which knows no labels"
+        f"{_found(low_rank.method)} all samples by {chosen(results)}, which knows no labels"
         f"{_how_many(low_rank.oversampling)}."
     )
 
@@ -55,7 +63,7 @@ def _how_many(oversampling: float) -> str:
 
 def chosen(results: Results) -> str:
     """Return how the landmarks were chosen."""
-    selection = results.low_rank.selection if results.low_rank else ""
+    selection = results.low_rank.method if results.low_rank else ""
     return SELECTIONS.get(selection, selection)
 
 
@@ -87,3 +95,72 @@ def refit(results: Results, proof: Certificate) -> list[tuple[str, str]]:
         ("features", whole(proof.n_features or 0)),
         ("trace error", brief(results.best.trace_error)),
     ]
+
+
+# Figure
+
+
+def _by_rank(results: Results) -> Html:
+    """Return the best mean score over C, and the trace error, of every kernel against its rank."""
+    best = _best_of_ranks(results)
+    with drawing("ranks", 2.9, 2.5) as picture:
+        scores, errors = picture.axes, picture.figure.add_axes((1.3, 0, 1, 1))
+        for ax, name, value in (
+            (scores, f"mean {metric(results)}, best C", lambda cell: cell.mean),
+            (errors, "trace error", lambda cell: cell.trace_error or 0.0),
+        ):
+            _draw(ax, best, results.best, value)
+            frame(ax, "rank", name)
+            _rank_axis(ax, results.ranks)
+        scores.set_ylim(*widened(*scores.get_ylim()))
+        _error_axis(errors, [cell.trace_error or 0.0 for own in best.values() for cell in own])
+        legend(errors)
+        said = (
+            f"rank {whole(c.rank or 0)}: {score(c.mean)}, trace error {brief(c.trace_error)}"
+            for c in best[results.best.label]
+        )
+        title = f"{capitalised(metric(results))} and trace error against rank"
+        return picture.svg(title, f"{results.best.label}, {'; '.join(said)}.")
+
+
+def _best_of_ranks(results: Results) -> dict[str, list[Cell]]:
+    """Best cell of every kernel at every rank: kernels by their parameters, ranks ascending."""
+    at_rank = grouped(results.cells, lambda cell: (cell.label, cell.rank)).values()
+    best = sorted((own[0] for own in at_rank), key=_order)  # the best stand first
+    return grouped(best, lambda cell: cell.label)
+
+
+def _order(cell: Cell) -> tuple[str, float, str, int]:
+    parameter = cell.time_scale or cell.time or cell.sigma or 0.0
+    return cell.kernel, parameter, cell.label, cell.rank or 0
+
+
+def _draw(
+    ax: "Axes", kernels: dict[str, list[Cell]], best: Cell, value: Callable[[Cell], float]
+) -> None:
+    for number, (label, cells) in enumerate(kernels.items()):
+        ax.plot(
+            [cell.rank or 0 for cell in cells], [value(cell) for cell in cells], linewidth=1.2,
+            **look(number, label),
+        )  # fmt: skip
+    ring(ax, best.rank or 0, value(best))
+
+
+def _rank_axis(ax: "Axes", ranks: tuple[int, ...]) -> None:
+    """Number the ranks that were tried, as far as there is room."""
+    span = log(ranks[-1] / ranks[0])
+    shown = [ranks[0]]
+    for rank in ranks[1:]:
+        if log(rank / shown[-1]) >= LEAST_DISTANCE * span:
+            shown.append(rank)
+    ax.set_xscale("log")
+    ax.set_xticks(shown, [whole(rank) for rank in shown])
+    ax.set_xticks([], minor=True)
+
+
+def _error_axis(ax: "Axes", errors: list[float]) -> None:
+    low, high = min(errors), max(errors)
+    if low > 0 and high > 10 * low:
+        logarithmic(ax, "y", low, high)
+    else:
+        ax.set_ylim(bottom=min(0.0, low))

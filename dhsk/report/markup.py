@@ -1,9 +1,13 @@
 """HTML in which escaping is the default: whatever is not `Html` is text, and is escaped."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
+
+T = TypeVar("T")
+Columns: TypeAlias = Mapping[str, Callable[[T], object]]
+"""What makes a cell of an item, under each head of a table."""
 
 
 class Html(str):
@@ -46,6 +50,12 @@ def table(head: Iterable[object], rows: Iterable[Iterable[object]], **attributes
     return tag("div", tag("table", top, body, **attributes), class_="scroll")
 
 
+def listing(items: Iterable[T], columns: Columns[T], **attributes: str) -> Html:
+    """Return a table with a row for each item."""
+    rows = ([cell(item) for cell in columns.values()] for item in items)
+    return table(columns, rows, **attributes)
+
+
 def _row(cells: Iterable[object], labels: Sequence[str]) -> Html:
     first, *rest = cells
     own = [{"data_label": label} for label in labels] or [{} for _ in rest]
@@ -59,11 +69,14 @@ def _cell(name: str, content: object, **attributes: str) -> Html:
     return tag(name, content, **attributes)
 
 
-def section(title: str, note: object, *content: object, anchor: str = "") -> Html:
-    """Return a section of the page; `note` may be empty, and `anchor` is what links name."""
-    words = [tag("p", note, class_="note")] if note else []
-    name = {"id": anchor} if anchor else {}
-    return tag("section", tag("h2", title), *words, *content, **name)
+def section(title: str, words: object, *content: object, anchor: str) -> Html:
+    """Return a section of the page; `words` may be empty, and `anchor` is what links name."""
+    return tag("section", tag("h2", title), note(words), *content, id=anchor)
+
+
+def note(words: object) -> Html:
+    """Return a paragraph beside figures and tables; empty without words."""
+    return tag("p", words, class_="note") if words else Html()
 
 
 def figure_row(svgs: Iterable[Html]) -> Html:

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 from dhsk.objects.places import Place
-from dhsk.report import choice, classes, fits, low_rank, samples
-from dhsk.report.common import common
-from dhsk.report.curve_figure import Points
-from dhsk.report.document import contents, document, target_of, write_page
+from dhsk.report import cells, classes, fits, low_rank, samples
+from dhsk.report.document import write_page
+from dhsk.report.fits import Points
+from dhsk.report.folds import folds
+from dhsk.report.grid import grid
 from dhsk.report.header import header, prepared
 from dhsk.report.markup import Html, joined, section, table, tag
 from dhsk.report.reproduce import reproduce
+from dhsk.report.spectrum import spectrum
 from dhsk.report.unfinished import unfinished
 from dhsk.report.words import duration, whole
 from dhsk.results.parts import Results
@@ -39,20 +41,15 @@ def write_report(
     InputError
         There is no such folder.
     """
-    page = _page(results, beside, curve)
-    write_page(page, target_of(path))
-
-
-def _page(results: Results, beside: Sequence[str], curve: Points) -> str:
     name = results.samples.source.rstrip("/").rpartition("/")[2]
     title = f"Cross-validation of {name}"
     sections = [
         fits.learning(results, curve),
-        choice.grid(results),
+        grid(results),
         low_rank.features(results),
-        choice.search(results),
-        choice.folds(results),
-        common(results),
+        cells.search(results),
+        folds(results),
+        cells.common(results),
         reproduce(results),
         classes.held_out(results),
         classes.classes(results),
@@ -62,13 +59,13 @@ def _page(results: Results, beside: Sequence[str], curve: Points) -> str:
         samples.mistakes(results),
         unfinished(results),
         fits.capacity(results),
-        fits.spectrum(results),
-        choice.cells(results),
+        spectrum(results),
+        cells.cells(results),
         fits.refit(results),
         _plan(results),
         _origin(results, beside),
     ]
-    return document(title, header(title, results), contents(sections), *sections)
+    write_page(path, title, header(title, results), sections)
 
 
 def _plan(results: Results) -> Html:

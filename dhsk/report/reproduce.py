@@ -8,8 +8,9 @@ from typing import Any
 from dhsk.kernels.base import Indefinite
 from dhsk.report.markup import Html, code, section, tag
 from dhsk.report.words import metric, score
-from dhsk.results.asked import Fitting, LowRank, StratifiedFolds
+from dhsk.results.asked import Fitting, StratifiedFolds
 from dhsk.results.columns import TFIDF, Cell
+from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import Results
 
 SPHERICAL = ("heat", "parametrix", "cosine")
@@ -225,7 +226,7 @@ def _own_map(results: Results, cell: Cell) -> str:
     if _plain(cell).kernel not in SPHERICAL:
         return ""
     used = "tfidf" if cell.kernel.startswith(TFIDF) else results.samples.sphere_map
-    return used if used in ("projective", "identity") or cell.kernel.startswith(TFIDF) else ""
+    return "" if used in ("hyperspherical", "-") else used
 
 
 def _plain(cell: Cell) -> Cell:

@@ -1,11 +1,10 @@
 """Section on fits that did not converge: which they are, and what to do."""
 
 from dhsk.report import low_rank
-from dhsk.report.markup import Html, Keyed, joined, section, table, tag
+from dhsk.report.markup import Html, Keyed, joined, listing, note, section, tag
 from dhsk.report.words import (
     capitalised,
     count_of,
-    label,
     named,
     penalty_text,
     score,
@@ -52,9 +51,7 @@ def unfinished(results: Results) -> Html:
         content.append(_table(results, cells))
     if len(cells) > _SHOWN:
         more = count_of(len(cells) - _SHOWN, "other candidate")
-        content.append(
-            tag("p", f"And {more}, marked in the table of all candidates.", class_="note")
-        )
+        content.append(note(f"And {more}, marked in the table of all candidates."))
     return section("Fits that did not converge", _meaning(results), *content, anchor=ANCHOR)
 
 
@@ -67,22 +64,15 @@ def _refit_stopped(results: Results) -> bool:
 
 
 def _table(results: Results, cells: list[Cell]) -> Html:
-    exact = results.low_rank is None
-    head = ("kernel", "C", "fits", "tol reached" if exact else "gradient norm", "mean")
-    rows = []
-    for cell in cells[:_SHOWN]:
-        fits = f"{results.unfinished(cell)} of {len(results.rows_of[cell.point])}"
-        violation = cell.kkt if exact else cell.gradient
-        rows.append(
-            (
-                label(cell),
-                penalty_text(cell.C),
-                fits,
-                Keyed(two_digits(violation), violation or 0.0),
-                score(cell.mean),
-            )
-        )
-    return table(head, rows, class_="numbers sortable")
+    name = "tol reached" if results.low_rank is None else "gradient norm"
+    columns = {
+        "kernel": lambda cell: cell.kernel_words,
+        "C": lambda cell: penalty_text(cell.C),
+        "fits": lambda cell: f"{results.unfinished(cell)} of {len(results.rows_of[cell.point])}",
+        name: lambda cell: Keyed(two_digits(_violation(cell)), _violation(cell) or 0.0),
+        "mean": lambda cell: score(cell.mean),
+    }
+    return listing(cells[:_SHOWN], columns, class_="numbers sortable")
 
 
 def _meaning(results: Results) -> str:
@@ -117,7 +107,7 @@ def _ways_out(results: Results, cells: list[Cell]) -> list[str]:
                 f"Leave out C from {penalty_text(large)} on: all candidates that converged have a "
                 "smaller one."
             )
-    worst = max((_violation(cell) for cell in cells), default=0.0)
+    worst = max((_violation(cell) or 0.0 for cell in cells), default=0.0)
     accepted = _above(worst)
     if worst > 0 and accepted <= 0.1:
         ways.append(
@@ -131,8 +121,8 @@ def _ways_out(results: Results, cells: list[Cell]) -> list[str]:
     return ways
 
 
-def _violation(cell: Cell) -> float:
-    return (cell.kkt if cell.rank is None else cell.gradient) or 0.0
+def _violation(cell: Cell) -> float | None:
+    return cell.kkt if cell.rank is None else cell.gradient
 
 
 def _too_large(cells: list[Cell], sound: list[Cell]) -> float | None:

@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable
 
+from dhsk.report.markup import Keyed
 from dhsk.results.columns import Cell, GridPoint
 from dhsk.results.columns import penalty_text as penalty_text
 from dhsk.results.parts import Results
+
+LABEL_WIDTH = 34
+"""Longest name of a kernel in a figure, in characters; the tables have the full ones."""
 
 
 def metric(results: Results) -> str:
@@ -46,6 +50,16 @@ def brief(value: float | None) -> str:
 def two_digits(value: float | None) -> str:
     """Return a number of which only the order of magnitude matters; a dash for None."""
     return "–" if value is None else f"{value:.2g}"
+
+
+def penalty_cell(C: float) -> Keyed:
+    """Return C as a cell of a table."""
+    return Keyed(penalty_text(C), C)
+
+
+def time_cell(seconds: float) -> Keyed:
+    """Return a duration as a cell of a table."""
+    return Keyed(duration(seconds), seconds)
 
 
 def listed(values: Iterable[float]) -> str:
@@ -94,7 +108,7 @@ def folds_of(results: Results) -> str:
     return said if repeats == 1 else f"{said} ({repeats} repeats of {results.folds.n // repeats})"
 
 
-def shortened(text: str, width: int) -> str:
+def shortened(text: str, width: int = LABEL_WIDTH) -> str:
     """Return the text on one line of at most `width` characters, cut in its middle.
 
     Long names tend to differ at their ends, so both are kept.
@@ -106,14 +120,9 @@ def shortened(text: str, width: int) -> str:
     return f"{line[: width - 1 - tail].rstrip()}…{line[len(line) - tail :].lstrip()}"
 
 
-def label(point: GridPoint) -> str:
-    """Return the name of a kernel, with the rank of its features: heat s=1, rank 2000."""
-    return point.kernel_words
-
-
 def named(point: GridPoint) -> str:
     """Return kernel, rank and C in brief: heat s=1, rank 2000, C = 10."""
-    return f"{label(point)}, {penalty_words(point)}"
+    return f"{point.kernel_words}, {penalty_words(point)}"
 
 
 def cell_words(cell: Cell) -> str:

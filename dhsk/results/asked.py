@@ -1,6 +1,6 @@
 """What may be asked of a cross-validation beside its kernels and C, each in one small class."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -10,6 +10,7 @@ from dhsk.arrays import Indices
 from dhsk.errors import InputError
 from dhsk.kernels.base import Indefinite, parse_indefinite, whole_parameter
 from dhsk.objects.places import Place
+from dhsk.results.low_rank import check_seed
 from dhsk.samples import ZeroRule
 from dhsk.samples.zeros import parse_zero_rule
 
@@ -17,16 +18,6 @@ Choose = Literal["simplest", "best"]
 """Which cell is taken: the simplest within one standard error of the best, or the best."""
 
 CHOICES: Final[tuple[Choose, ...]] = get_args(Choose)
-
-MOST_SEED: Final = 2**32 - 1
-"""The greatest seed of numpy's `RandomState`, which the splitters of scikit-learn use."""
-
-
-def check_seed(seed: object, count: int = 1) -> None:
-    """Raise InputError if `count` seeds from one on are no whole numbers from 0 to 2^32 - 1."""
-    most = MOST_SEED - count + 1
-    if whole_parameter("random_state", seed, 0) > most:
-        raise InputError(f"random_state must be at most {most}, but it is {seed!r}")
 
 
 @dataclass(frozen=True)
@@ -243,39 +234,3 @@ class Output:
     def of(cls, given: "str | Place | Output | None") -> "Output":
         """Return what a parameter `out` asks for: a folder, or all of it."""
         return given if isinstance(given, cls) else cls(given)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class LowRank:
-    """Nyström features that take the place of the exact kernel matrix.
-
-    Attributes
-    ----------
-    rank
-        Number of features, or several to try.
-    selection
-        How landmarks are chosen: "rpcholesky", "uniform" or "kmeans", see `NystromFeatures`.
-    oversampling
-        Landmarks for each feature, at least 1. Of more, the leading components are kept.
-    loss
-        "squared_hinge", or "logistic" for logistic regression.
-    random_state
-        Seed of the landmarks.
-
-    Examples
-    --------
-    >>> import dhsk
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.preprocessing import minmax_scale
-    >>> X, y = load_wine(return_X_y=True)
-    >>> X = minmax_scale(X)
-    >>> found = dhsk.cross_validate(X, y, time_scale=0.3, C=10, low_rank=dhsk.LowRank([20, 80]))
-    >>> found
-    CvResult(best: heat s=0.3, rank 20, C = 10; mean accuracy 0.989; 2 candidates, 5 folds)
-    """
-
-    rank: int | Sequence[int]
-    selection: str = "rpcholesky"
-    oversampling: float = 1.0
-    loss: str = "squared_hinge"
-    random_state: int = 0

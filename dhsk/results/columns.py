@@ -1,10 +1,13 @@
 """Columns of results: the kernel and C, the score, and the certificate of a fit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,12 @@ class KernelColumns:
 def penalty_text(C: float) -> str:
     """Return C to four digits, without separators, so that it can be typed: 38480, 3.2e12."""
     rounded = float(f"{C:.4g}")
-    if 1e-4 <= rounded < 1e7:
-        return f"{rounded:.10g}"
-    return f"{rounded:g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    return f"{rounded:.10g}" if 1e-4 <= rounded < 1e7 else short_power(rounded)
+
+
+def short_power(value: float) -> str:
+    """Return a round number that may be very large or small: 0.01, 100, 1e-6, 1e12."""
+    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +110,12 @@ class Certificate:
         return (self.n_features if self.n_support is None else self.n_support) or 0
 
 
+_WORST: Final[dict[str, Any]] = {
+    **dict.fromkeys(("gap", "kkt", "vc", "n_features", "gradient"), max),
+    **dict.fromkeys(("margin", "effective"), min),
+}
+"""What takes the worst over folds."""
+
 _PROOF = tuple(field.name for field in fields(Certificate))
 
 
@@ -132,18 +144,22 @@ def flat(columns: Row | Cell) -> dict[str, Any]:
 
 def summarise(rows: Iterable[Row]) -> tuple[Cell, ...]:
     """Gather rows of the same kernel and C over the folds, in order of first appearance."""
-    cells: dict[GridPoint, list[Row]] = {}
-    for row in rows:
-        cells.setdefault(row.point, []).append(row)
+    cells = grouped(rows, lambda row: row.point)
     return tuple(_over_folds(point, own) for point, own in cells.items())
 
 
 def rows_by_point(rows: Iterable[Row]) -> dict[GridPoint, tuple[Row, ...]]:
     """Rows of each kernel and C, in the order of the folds."""
-    found: dict[GridPoint, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row.fold):
-        found.setdefault(row.point, []).append(row)
+    found = grouped(sorted(rows, key=lambda row: row.fold), lambda row: row.point)
     return {point: tuple(own) for point, own in found.items()}
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Items by a key of theirs, both in order of first appearance."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 def _over_folds(point: GridPoint, rows: Sequence[Row]) -> Cell:
@@ -156,14 +172,8 @@ def _over_folds(point: GridPoint, rows: Sequence[Row]) -> Cell:
         seconds=float(sum(row.seconds for row in rows)),
         converged=all(row.converged for row in rows),
         n_iter=sum(row.n_iter for row in rows),
-        gap=max(row.gap for row in rows),
         n_support=float(np.mean(support)) if support else None,
-        kkt=max(_known(rows, "kkt"), default=None),
-        margin=min(_known(rows, "margin"), default=None),
-        vc=max(_known(rows, "vc"), default=None),
-        effective=min(_known(rows, "effective"), default=None),
-        n_features=max(_known(rows, "n_features"), default=None),
-        gradient=max(_known(rows, "gradient"), default=None),
+        **{name: worst(_known(rows, name), default=None) for name, worst in _WORST.items()},
     )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dhsk.results.columns import TFIDF, Cell, GridPoint, Row
-from dhsk.results.paired import FoldSizes, PairedDifference, about_equal, paired_difference
+from dhsk.results.columns import TFIDF, Cell, GridPoint, Row, grouped
+from dhsk.results.paired import FoldSizes, PairedDifference, about_equal
 
 _SIMPLEST_FIRST: Final = ("linear", "cosine", "polynomial", "gaussian", "parametrix", "heat")
 """Kernels from simple to complex; all others come after them."""
@@ -115,8 +115,6 @@ class Decision:
                 f"take {cell.brief}: the simplest kernel within one standard error of the best "
                 f"({best.brief}, {own} better)"
             )
-        if self.taken not in (cell, best):
-            said += f"; an earlier rule took {self.taken.brief}"
         return said
 
     @property
@@ -151,9 +149,7 @@ def decide(
     `rows_of` has the rows of each cell, fold by fold; `taken` is what was taken, None for the
     simplest.
     """
-    families: dict[tuple[str, int | None], list[Cell]] = {}
-    for cell in rivals_in(summary):
-        families.setdefault((cell.kernel, cell.rank), []).append(cell)
+    families = grouped(rivals_in(summary), lambda cell: (cell.kernel, cell.rank))
     firsts = sorted(map(highest, families.values()), key=_order)
     best = highest(firsts)
     compared = tuple(_compared(best, cell, rows_of, sizes) for cell in firsts)
@@ -210,5 +206,5 @@ def _compared(
 ) -> Comparison:
     """Compare a cell with the best one."""
     first, second = ([row.score for row in rows_of[one.point]] for one in (best, cell))
-    found = paired_difference(first, second, n_train=sizes.n_train, n_test=sizes.n_test)
+    found = sizes.paired(first, second)
     return Comparison(found.difference, found.standard_error, cell=cell)

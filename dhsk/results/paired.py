@@ -42,6 +42,10 @@ class FoldSizes:
         """Standard error of a mean over the standard deviation, see `paired_difference`."""
         return float(np.sqrt(1 / (self.n * self.repeats) + self.n_test / self.n_train))
 
+    def paired(self, one: ArrayLike, other: ArrayLike) -> "PairedDifference":
+        """Compare scores on these folds, see `paired_difference`."""
+        return paired_difference(one, other, n_train=self.n_train, n_test=self.n_test)
+
 
 @dataclass(frozen=True)
 class PairedDifference:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dhsk.caching import cached_value
-from dhsk.results.asked import LowRank
 from dhsk.results.baselines import NO_BASELINES, Baselines, Beside
 from dhsk.results.columns import Cell, Certificate, GridPoint, Row, rows_by_point
 from dhsk.results.decision import Decision, decide
 from dhsk.results.examined import Examined
-from dhsk.results.paired import FoldSizes, paired_difference
+from dhsk.results.low_rank import LowRank
+from dhsk.results.paired import FoldSizes
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Splitting:
 
     n: int
     splitter: str
-    n_train: float | None = None
-    """Samples that a fold is trained on; None in results of older versions."""
-    n_test: float | None = None
+    n_train: float
+    """Samples that a fold is trained on."""
+    n_test: float
 
     @property
     def shuffled(self) -> bool:
@@ -46,11 +46,9 @@ class Splitting:
         return self.splitter.startswith(kinds)
 
     def sizes(self, repeats: int, n_samples: int) -> FoldSizes:
-        """What standard errors over the folds depend on; with unknown sizes as of equal folds."""
+        """What standard errors over the folds depend on."""
         each = self.n // repeats
-        n_test = n_samples / each if self.n_test is None else self.n_test
-        n_train = max(n_samples - n_test, 1.0) if self.n_train is None else self.n_train
-        return FoldSizes(each, repeats, n_train, n_test, n_samples, self.shuffled)
+        return FoldSizes(each, repeats, self.n_train, self.n_test, n_samples, self.shuffled)
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class ChoiceOfBest:
     """How the cell to take was chosen."""
 
     rule: str
-    """"simplest" or "best", see `Choose`; older versions had rules of other names."""
+    """"simplest" or "best", see `Choose`."""
     left_out: int
     """Number of cells left out because they did not converge."""
 
@@ -136,7 +134,7 @@ class Results(RunFacts):
     """One cell for each kernel and C."""
     best: Cell
     """The cell that was taken; `decision` says why, and has the highest mean."""
-    choice: ChoiceOfBest | None
+    choice: ChoiceOfBest
     """How it was chosen."""
     confusion: tuple[tuple[int, ...], ...]
     """Counts (true, predicted) of `best` over the folds."""
@@ -200,9 +198,7 @@ class Results(RunFacts):
         if found is None:
             return None
         kernel = [row.score for row in self.rows_of[cell.point]]
-        sizes = self.fold_sizes
-        below = paired_difference(kernel, found.scores, n_train=sizes.n_train, n_test=sizes.n_test)
-        return Beside(found, cell.brief, below)
+        return Beside(found, cell.brief, self.fold_sizes.paired(kernel, found.scores))
 
     def unfinished(self, *cells: Cell) -> int:
         """Count the fits of some cells that did not converge."""

@@ -1,18 +1,23 @@
-"""Conversion of `Results` to and from the JSON of results.json, of schema 2 too."""
+"""Conversion of `Results` to and from the JSON of results.json, by the types of its fields."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from dhsk.errors import InputError
 from dhsk.results.columns import Cell, Row, flat
-from dhsk.results.decoding import decoded, wrong
 from dhsk.results.parts import Results
 
 SCHEMA: Final = 3
-"""Version of the layout of results.json that this version writes."""
+"""Version of the layout of results.json; no other one is read."""
 
 R = TypeVar("R", bound=Results)
+T = TypeVar("T")
+
+_WORDS: Final = {float: "a finite number", int: "a whole number", bool: "true or false"}
 
 
 def encoded(results: Results) -> dict[str, Any]:
@@ -38,19 +43,20 @@ def _plain(value: Any) -> Any:
 
 
 def read_results(kind: type[R], data: Any) -> R:
-    """Make results of class `kind` from the content of a results.json of schema 2 or 3.
+    """Make results of class `kind` from the content of a results.json.
 
     InputError for another schema, a missing key, a wrong value, or parts that contradict each
     other.
     """
     if not isinstance(data, Mapping) or "schema" not in data:
         raise wrong("data", "the content of a results.json that `dhsk cv` wrote", data)
-    if data["schema"] not in (2, SCHEMA):
+    if data["schema"] != SCHEMA:
         raise InputError(
-            f"the results have schema {data['schema']!r}, but this version of dhsk reads schemas 2 "
-            f"and {SCHEMA}; read them with the dhsk that wrote them ({data.get('version')})"
+            f"the results have schema {data['schema']!r}, but this version of dhsk reads schema "
+            f"{SCHEMA}: compute them again (dhsk cv --overwrite), or read them with the dhsk that "
+            f"wrote them ({data.get('version')})"
         )
-    results = decoded(kind, data if data["schema"] == SCHEMA else _from_schema_2(data))
+    results = decoded(kind, data)
     _check(results)
     return results
 
@@ -77,61 +83,79 @@ def _check(results: Results) -> None:
         raise wrong("best", "a cell of 'summary'", results.best.label)
 
 
-def read_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Row, ...]:
-    """Rows from a checkpoint, also from one written with schema 2."""
-    now = (_columns(row, "rank" in row) if "steps" in row else row for row in rows)
-    return tuple(decoded(Row, row, f"rows[{i}]") for i, row in enumerate(now))
+# JSON -> dataclasses
 
 
-def _from_schema_2(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The same content with the keys and columns of schema 3."""
-    try:
-        return _converted(data)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"the results of schema 2 are damaged ({reason})") from error
+def decoded(kind: Callable[..., T], value: Any, place: str = "") -> T:
+    """Make a dataclass of a JSON object; errors name its `place`, such as "rows[3]".
+
+    Fields are numbers, text, tuples, mappings, dataclasses, or unions of these. Unknown keys are
+    ignored.
+    """
+    if not isinstance(value, Mapping):
+        raise wrong(place or "data", "an object with named values", value)
+    found = {}
+    for name, (hint, needed) in _fields(kind).items():
+        inside = f"{place}.{name}" if place else name
+        if name in value:
+            found[name] = _value(hint, value[name], inside)
+        elif needed:
+            raise InputError(
+                f"the results have no '{inside}'; give the whole content of a results.json that "
+                "`dhsk cv` wrote"
+            )
+    return kind(**found)
 
 
-def _converted(data: Mapping[str, Any]) -> dict[str, Any]:
-    ranked, n_folds = bool(data.get("low_rank")), data["folds"]["n"]
-    rows = [_columns(row, ranked) for row in data["rows"]]
-    summary = []
-    for old in data["summary"]:
-        cell = _columns(old, ranked)
-        own = [row for row, was in zip(rows, data["rows"], strict=True) if _key(was) == _key(old)]
-        summary.append(cell | {"n_iter": sum(row["n_iter"] for row in own)})
-    cells = {_key(old): cell for old, cell in zip(data["summary"], summary, strict=True)}
-    new = dict(data) | {"rows": rows, "summary": summary, "best": cells[_key(data["best"])]}
-    new["choice"] = data.get("choice") and {
-        **data["choice"],
-        "highest": cells[_key(data["choice"]["highest"])],
-    }
-    new["search"] = [
-        {**stage, "best": cells[_key(stage["best"])], "C_scaled": stage.get("C_scaled") or []}
-        for stage in data.get("search", [])
-    ]
-    new["refit"] = data.get("refit") and _columns(data["refit"], ranked)
-    ranks = sorted({cell["rank"] for cell in summary if ranked})
-    new["low_rank"] = {**data["low_rank"], "rank": ranks} if ranked else None
-    for key in ("dropped_classes", "untrained_classes"):
-        new[key] = [
-            {"name": one["class"], "samples": one["samples"], "folds": one.get("folds", n_folds)}
-            for one in data.get(key, [])
-        ]
-    return new
+@cache
+def _fields(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """Type of each field, and whether it must be given."""
+    hints = get_type_hints(kind)
+    return {field.name: (hints[field.name], field.default is MISSING) for field in fields(kind)}
 
 
-def _key(old: Mapping[str, Any]) -> tuple[str, float]:
-    """Key of a cell in schema 2, whose label had the rank in it."""
-    return old["label"], old["C"]
+def _value(hint: Any, value: Any, place: str) -> Any:
+    if get_origin(hint) is UnionType:
+        return _one_of(get_args(hint), value, place)
+    if get_origin(hint) in (tuple, Sequence):
+        return _items(get_args(hint), value, place)
+    if is_dataclass(hint):
+        return decoded(cast(Any, hint), value, place)
+    if get_origin(hint) is Mapping and isinstance(value, Mapping):
+        return value
+    if not _is(hint, value):
+        raise wrong(place, _WORDS.get(hint, "text"), value)
+    return value
 
 
-def _columns(old: Mapping[str, Any], ranked: bool) -> dict[str, Any]:
-    """Columns of schema 3: low rank had its features in `n_support`, its gradient in `kkt`."""
-    new = dict(old)
-    new["n_iter"] = new.pop("steps", 0)
-    if ranked:
-        new["n_features"], new["gradient"] = int(new.pop("n_support")), new.pop("kkt")
-    if ranked and "label" in new:
-        new["label"] = new["label"].removesuffix(f", rank {new['rank']}")
-    return new
+def _one_of(hints: Sequence[Any], value: Any, place: str) -> Any:
+    """Value of one of the plain types of a union, else decoded as its last type."""
+    if value is None and NoneType in hints:
+        return None
+    others = [hint for hint in hints if hint is not NoneType]
+    return _value(next((hint for hint in others if _is(hint, value)), others[-1]), value, place)
+
+
+def _items(hints: Sequence[Any], value: Any, place: str) -> tuple[Any, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise wrong(place, "a list", value)
+    many = len(hints) == 1 or hints[-1] is Ellipsis
+    if not many and len(hints) != len(value):
+        raise wrong(place, f"a list of {len(hints)}", value)
+    kinds = [hints[0]] * len(value) if many else hints
+    return tuple(_value(kinds[i], one, f"{place}[{i}]") for i, one in enumerate(value))
+
+
+def _is(hint: Any, value: Any) -> bool:
+    """Whether a value is of a plain type: JSON has one type for whole numbers and others."""
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(hint, type) and isinstance(value, hint)
+
+
+def wrong(place: str, wanted: str, value: object) -> InputError:
+    """Error of a value of the wrong kind."""
+    found = " ".join(repr(value).split())[:80]
+    return InputError(f"'{place}' of the results must be {wanted}, but it is {found}")

@@ -6,6 +6,7 @@ from dhsk.samples.maps import (
     apply_map,
     hyperspherical_map,
     multinomial_map,
+    of_counts,
     parse_sphere_map,
     projective_map,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "hyperspherical_map",
     "is_gram_store",
     "multinomial_map",
+    "of_counts",
     "open_samples",
     "parse_sphere_map",
     "parse_zero_rule",

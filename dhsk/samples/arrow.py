@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -11,46 +11,40 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
-from dhsk.samples.base import Samples, flat_shape
-from dhsk.samples.documents import TEXT_FIELD, Documents, usual_id
-from dhsk.samples.paths import ARROW, Origin
-from dhsk.samples.table import listed_names, refuse_twice, shown
+from dhsk.samples.base import ReadNames, Samples, flat_shape
+from dhsk.samples.chunked import Stream
+from dhsk.samples.format import Asked, Format, SamplesFile
+from dhsk.samples.names import shown
+from dhsk.samples.paths import Origin
+from dhsk.samples.tables import HEAD, TEXT_FIELD, Table, TextColumn, describe_table, text_column
+
+ARROW = (".parquet", ".feather")
 
 _BATCH: Final = 1024
 """Number of rows that are converted together."""
 
 
 @dataclass(frozen=True)
-class ArrowFile:
-    """A file, its columns, and which of them are not features."""
+class ArrowTable(Table):
+    """The columns of a file, and which of them are no features."""
 
-    origin: Origin
-    names: tuple[str, ...]
     types: tuple[str, ...]
     """Kind of each column: number, list, text or other."""
     n_rows: int
     index: str | None
     """Column with the index of a pandas DataFrame, if it was kept."""
 
-    def position(self, name: str) -> int:
-        """Place of a column; InputError if there is none."""
-        if name in self.names:
-            refuse_twice(self.origin.path, self.names, name)
-            return self.names.index(name)
-        raise InputError(
-            f"{self.origin.path} has no column {shown(name)}: its columns are "
-            f"{listed_names(self.names)}"
-        )
-
     def batches(self, names: Sequence[str], rows: int = _BATCH) -> Iterator[Any]:
         """Record batches of some columns, of at most so many rows."""
         with _reader(self.origin) as reader:
             if self.origin.suffix == ".parquet":
+                import pyarrow as pa
+
                 for group in range(reader.num_row_groups):
                     yield from reader.iter_batches(
                         rows, row_groups=[group], columns=list(names), use_threads=False
                     )
-                    _give_back()
+                    pa.default_memory_pool().release_unused()  # it would keep what was freed
                 return
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number).select(list(names))
@@ -58,9 +52,18 @@ class ArrowFile:
                     yield batch.slice(part.start, part.stop - part.start)
 
     def values(self, name: str) -> Iterator[Any]:
-        """Values of a column as Python objects."""
+        """Values of a column, as Python objects."""
         for batch in self.batches([name]):
             yield from batch.column(0).to_pylist()
+
+    def label_column(self) -> str | None:
+        """The only column but for the index."""
+        columns = [name for name in self.names if name != self.index]
+        return columns[0] if len(columns) == 1 else None
+
+    def kind(self, name: str) -> str:
+        """What a column holds; InputError if there is none, or several."""
+        return self.types[self.position(name)]
 
 
 @contextmanager
@@ -83,14 +86,7 @@ def _reader(origin: Origin) -> Iterator[Any]:
                 yield file
 
 
-def _give_back() -> None:
-    """Return freed memory, which pyarrow would keep, to the system."""
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
-
-
-def _opened(origin: Origin) -> ArrowFile:
+def _opened(origin: Origin) -> ArrowTable:
     with _reader(origin) as reader:
         if origin.suffix == ".parquet":
             schema, n_rows = reader.schema_arrow, reader.metadata.num_rows
@@ -101,7 +97,7 @@ def _opened(origin: Origin) -> ArrowFile:
     kept = [name for name in described.get("index_columns", []) if isinstance(name, str)]
     types = tuple(_kind(kind) for kind in schema.types)
     index = kept[0] if len(kept) == 1 else None
-    return ArrowFile(origin, tuple(schema.names), types, n_rows, index)
+    return ArrowTable(origin, tuple(schema.names), types, n_rows, index)
 
 
 def _kind(dtype: Any) -> str:
@@ -123,36 +119,22 @@ def _kind(dtype: Any) -> str:
 # Samples
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ArrowSamples(Samples):
     """Columns of numbers, or a column of lists; takes the memory of a row group and two blocks."""
 
-    source: str
-    shape: tuple[int, int]
-    file: ArrowFile = field(repr=False)
+    table: ArrowTable = field(repr=False)
     columns: tuple[str, ...] = field(repr=False)
-    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
-    id_column: str | None = None
-    is_sparse = False
-    nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        found = self._rows(min(rows, _BATCH))
-        left = next(found, np.empty((0, self.shape[1])))
+        found = Stream(self._rows(min(rows, _BATCH)), self.shape[1:], np.float64)
         for part in blocks(self.shape[0], rows):
-            block, done = np.empty((part.stop - part.start, self.shape[1])), 0
-            while done < len(block) and len(left):
-                piece = left[: len(block) - done]
-                block[done : done + len(piece)] = piece
-                done, left = done + len(piece), left[len(piece) :]
-                if not len(left):
-                    left = next(found, left)
-            yield block[:done]
+            yield found.next_rows(part.stop - part.start, np.float64)
 
     def _rows(self, rows: int) -> Iterator[NDArray[np.float64]]:
         """Samples of each batch, (rows, dim)."""
         first = 0
-        for batch in self.file.batches(self.columns, rows):
+        for batch in self.table.batches(self.columns, rows):
             lists = self.feature_names is None
             made = self._of_lists(batch, first) if lists else self._of_columns(batch, first)
             if len(made):
@@ -192,59 +174,46 @@ class ArrowSamples(Samples):
             f"{name} (drop_columns)"
         )
 
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        return None if self.id_column is None else self._ids(self.id_column, rows)
 
-    def _ids(self, name: str, rows: int) -> Iterator[Sequence[str]]:
-        names = map(str, self.file.values(name))
-        while block := list(islice(names, rows)):
-            yield block
-
-
-def open_arrow(
-    origin: Origin, drop_columns: Sequence[str] = (), id_column: str | None = None
-) -> ArrowSamples | Documents:
+def _open(origin: Origin, asked: Asked) -> ArrowSamples | TextColumn:
     """Open columns of numbers, or the column of the key: of lists of numbers, or of texts.
 
     The index of a DataFrame that was kept is no feature; if it is text, it names the samples.
     Raises `InputError` if a column is not numeric, or does not exist.
     """
-    file = _opened(origin)
-    for name in (*drop_columns, *([] if id_column is None else [id_column])):
-        file.position(name)
-    if id_column is None and file.index is not None:
-        is_text = file.types[file.position(file.index)] == "text"
-        id_column = file.index if is_text else None
+    table, ids = _opened(origin), asked.id_column
+    for name in asked.named:
+        table.position(name)
+    if ids is None and table.index is not None and table.kind(table.index) == "text":
+        ids = table.index
+    if table.holds_texts(asked) and table.kind(origin.key or TEXT_FIELD) == "text":
+        return text_column(table, ids)
+    names = None if ids is None else partial(table.values, ids)
     if origin.key is not None:
-        return _open_column(file, origin.key, id_column)
-    left_out = {*drop_columns, id_column, file.index}
-    columns = tuple(name for name in file.names if name not in left_out)
+        return _open_lists(table, origin.key, names)
+    columns = tuple(name for name in table.names if name not in (*asked.named, ids, table.index))
     for name in columns:
-        if file.types[file.position(name)] != "number":
-            _refuse_type(file, name)
-    shape = flat_shape(str(origin), (file.n_rows, len(columns)))
-    return ArrowSamples(str(origin), shape, file, columns, columns, id_column)
+        if table.kind(name) != "number":
+            _refuse_type(table, name)
+    shape = flat_shape(str(origin), (table.n_rows, len(columns)))
+    return ArrowSamples(str(origin), shape, table, columns, feature_names=columns, names=names)
 
 
-def _open_column(file: ArrowFile, name: str, id_column: str | None) -> ArrowSamples | Documents:
-    """Open a column of texts, or of lists of numbers."""
-    kind, source = file.types[file.position(name)], str(file.origin)
-    if kind == "text":
-        others = [own for own in file.names if own != name]
-        return ArrowTexts(source, file, name, id_column or usual_id(others))
+def _open_lists(table: ArrowTable, name: str, names: ReadNames | None) -> ArrowSamples:
+    """Open a column of lists of numbers."""
+    kind, source = table.kind(name), str(table.origin)
     if kind != "list":
         raise InputError(
             f"{source} holds a {kind} in each row, but samples are texts or lists of numbers: give "
-            f"{file.origin.path} without ':{name}' if its columns are features"
+            f"{table.origin.path} without ':{name}' if its columns are features"
         )
-    first = next((value for value in file.values(name)), None) or []
-    shape = flat_shape(source, (file.n_rows, len(first)))
-    return ArrowSamples(source, shape, file, (name,), None, id_column)
+    first = next((value for value in table.values(name)), None) or []
+    shape = flat_shape(source, (table.n_rows, len(first)))
+    return ArrowSamples(source, shape, table, (name,), names=names)
 
 
-def _refuse_type(file: ArrowFile, name: str) -> NoReturn:
-    path, kind = file.origin.path, file.types[file.names.index(name)]
+def _refuse_type(table: ArrowTable, name: str) -> NoReturn:
+    path, kind = table.origin.path, table.kind(name)
     part = f"its {'words' if kind == 'text' else 'numbers'} are the features"
     hint = f", if {part} give {path}:{name}" if kind in ("text", "list") else ""
     raise InputError(
@@ -254,57 +223,14 @@ def _refuse_type(file: ArrowFile, name: str) -> NoReturn:
     )
 
 
-@dataclass(frozen=True)
-class ArrowTexts(Documents):
-    """A column of texts."""
-
-    source: str
-    file: ArrowFile
-    column: str
-    id_column: str | None
-
-    def texts(self) -> Iterator[str]:
-        """Yield the texts; InputError for one that is missing."""
-        for row, value in enumerate(self.file.values(self.column)):
-            if value is None:
-                raise InputError(
-                    f"{self.place(row)} has no text: fill it in, as '' if it is empty, or leave "
-                    "out the row and its label"
-                )
-            yield value
-
-    def ids(self) -> Iterator[str] | None:
-        """Values of the column with the ids."""
-        return None if self.id_column is None else map(str, self.file.values(self.id_column))
+def _describe(origin: Origin) -> SamplesFile:
+    table = _opened(origin)
+    batch = next(table.batches(table.names, HEAD), None)
+    values = [[] for _ in table.names] if batch is None else [c.to_pylist() for c in batch.columns]
+    columns = dict(zip(table.names, values, strict=True))
+    return describe_table("a table", origin, columns, table.n_rows)
 
 
-def holds_texts(origin: Origin, vocabulary: Sequence[str] | None) -> bool:
-    """Whether a file without a key has texts for a known vocabulary, and not counts."""
-    if vocabulary is None or origin.key is not None or origin.suffix not in ARROW:
-        return False
-    names = _opened(origin).names
-    return TEXT_FIELD in names and not set(vocabulary) <= set(names)
-
-
-def arrow_head(origin: Origin, rows: int) -> tuple[dict[str, list[Any]], int]:
-    """The first values of each column, and the number of rows."""
-    file = _opened(origin)
-    batch = next(file.batches(file.names, rows), None)
-    values = [[] for _ in file.names] if batch is None else [c.to_pylist() for c in batch.columns]
-    return dict(zip(file.names, values, strict=True)), file.n_rows
-
-
-def arrow_labels(origin: Origin) -> NDArray[Any]:
-    """Labels in the column of the key, or the only one, as Python objects, (n_samples,)."""
-    file = _opened(origin)
-    columns = [name for name in file.names if name != file.index]
-    name = origin.key or (columns[0] if len(columns) == 1 else None)
-    if name is None:
-        raise InputError(
-            f"{origin.path} has {len(columns)} columns: name the one that holds the labels as "
-            f"{origin.path}:NAME ({listed_names(columns)})"
-        )
-    file.position(name)
-    labels = np.empty(file.n_rows, dtype=object)
-    labels[:] = list(file.values(name))
-    return labels
+FORMAT = Format(
+    ARROW, _open, _describe, lambda origin, _: _opened(origin).labels(), has_columns=True
+)

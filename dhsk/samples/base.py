@@ -2,19 +2,27 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError, SamplesChangedError
+from dhsk.kernels.duplicates import row_hashes
 from dhsk.samples.spectrum import AnyVectorizer
-from dhsk.samples.unchanged import SeenRows
+
+_UNREAD: Final = np.uint32(0)
+
+ReadNames: TypeAlias = Callable[[], Iterable[str] | None]
+"""Reads the names of all samples, one by one; None if they have none."""
 
 
+@dataclass(frozen=True, eq=False)
 class Samples(ABC):
     """Samples by row, read in consecutive blocks, any number of times."""
 
@@ -22,17 +30,22 @@ class Samples(ABC):
     """Where the samples come from, for messages."""
     shape: tuple[int, int]
     """Number of samples and number of features."""
-    is_sparse: bool
-    """Whether `blocks` yields CSR arrays."""
-    nnz: int | None
+    nnz: int | None = field(default=None, kw_only=True)
     """Number of stored entries, with the duplicates and explicit zeros that `blocks` merges and
     drops; `None` when dense."""
-    indptr: NDArray[Any] | None = None
+    indptr: NDArray[Any] | None = field(default=None, repr=False, kw_only=True)
     """Row pointers, (n_samples + 1,), as in CSR; `None` when dense, or not known."""
-    feature_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = field(default=None, repr=False, kw_only=True)
     """Names of the features, (dim,); `None` if the source has none."""
-    vectorizer: AnyVectorizer | None = None
+    vectorizer: AnyVectorizer | None = field(default=None, repr=False, kw_only=True)
     """How words or substrings of texts were counted; `None` if the source is no text."""
+    names: Iterable[str] | ReadNames | None = field(default=None, repr=False, kw_only=True)
+    """Names of the samples, or what reads them on demand."""
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether `blocks` yields CSR arrays."""
+        return self.nnz is not None
 
     def most_entries(self, rows: int) -> float:
         """Largest number of entries of `rows` consecutive samples.
@@ -46,6 +59,12 @@ class Samples(ABC):
         if self.indptr is None:
             return rows * self.nnz / n_samples
         return float((self.indptr[rows:] - self.indptr[: len(self.indptr) - rows]).max())
+
+    def row_parts(self, rows: int) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Consecutive rows, and the row pointers of each part, where they are known."""
+        assert self.indptr is not None
+        for part in blocks(self.shape[0], rows):
+            yield part, self.indptr[part.start : part.stop + 1]
 
     def blocks(self, rows: int) -> Iterator[Rows]:
         """Yield consecutive row blocks, (rows, dim), each a fresh array that the caller may change.
@@ -82,8 +101,74 @@ class Samples(ABC):
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
         """Names of the samples, in the blocks that `blocks` yields; None if they have none."""
-        del rows
-        return None
+        names = self.names() if callable(self.names) else self.names
+        if names is None:
+            return None
+        left = iter(names)
+        return iter(lambda: list(islice(left, rows)), [])
+
+
+@dataclass(frozen=True, eq=False)
+class WrappedSamples(Samples):
+    """Other samples whose blocks are changed when they are read."""
+
+    source: str = field(init=False)
+    shape: tuple[int, int] = field(init=False)
+    samples: Samples
+
+    def __post_init__(self) -> None:
+        for each in fields(Samples):
+            if getattr(self, each.name, None) is None:
+                object.__setattr__(self, each.name, getattr(self.samples, each.name))
+
+    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
+        """Names of the samples, see `Samples.ids`."""
+        return self.samples.ids(rows)
+
+
+class SeenRows:
+    """Hashes of `n` rows at their first reading, four bytes per row.
+
+    A row whose hash differs later has changed; of changed rows, one in 2^32 is missed. Each row has
+    its own hash, because passes may end early and have blocks of any size, and so that a changed
+    row is found before it is used. Rejected: the fingerprint once more after staging (SHA-256 takes
+    three times as long, and sees a change when tiles of mixed rows exist); times of files
+    (`rsync -t`, arrays).
+    """
+
+    def __init__(self, n: int) -> None:
+        self._seen: NDArray[np.uint32] = np.zeros(n, np.uint32)  # pages take memory once written
+
+    def readable(self, blocks: Iterator[Rows]) -> Iterator[Rows]:
+        """Yield the same blocks; `SamplesChangedError` if they cannot be read any more."""
+        before = bool(self._seen[-1] != _UNREAD)
+        try:
+            yield from blocks
+        except InputError as error:
+            if not before:
+                raise
+            raise SamplesChangedError(
+                f"{error}: it changed while it was read; run the same again when nothing writes to "
+                "it"
+            ) from error
+
+    def check(self, source: str, block: Rows, first: int) -> None:
+        """Record the hashes of rows that are read for the first time, and compare the others.
+
+        `block`, dense or canonical CSR, begins with row `first`. Raises `SamplesChangedError` if a
+        row has changed.
+        """
+        seen = self._seen[first : first + block.shape[0]]
+        hashes: Any = row_hashes(block)
+        now = np.maximum((hashes ^ (hashes >> np.uint64(32))).astype(np.uint32), np.uint32(1))
+        new = seen == _UNREAD
+        other = np.flatnonzero((seen != now) & ~new)
+        if other.size:
+            raise SamplesChangedError(
+                f"{source} changed while it was read: row {first + other[0]} (counted from 0) is "
+                "not what it was before; run the same again when nothing writes to it"
+            )
+        seen[new] = now[new]
 
 
 def flat_shape(source: str, shape: tuple[int, ...]) -> tuple[int, int]:
@@ -132,25 +217,13 @@ def csr_block(
     return block
 
 
-class Announced(Protocol):
-    """Shape and type of an array that was not read: of a .npy header, a zarr array or HDF5."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of its axes."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of its values."""
-
-
 def check_csr(
-    source: str, shape: NDArray[Any], data: Announced, indices: Announced, indptr: NDArray[Any]
+    source: str, shape: NDArray[Any], data: Any, indices: Any, indptr: NDArray[Any]
 ) -> tuple[tuple[int, int], NDArray[np.int64]]:
     """Return shape and row pointers, (n_samples + 1,), of a stored CSR matrix as integers.
 
     Raises `InputError` if two of its parts contradict each other, or the matrix is empty. The
-    values and columns, (nnz,), are not read.
+    values and columns, (nnz,), are known by shape and dtype, and not read.
     """
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
         raise InputError(

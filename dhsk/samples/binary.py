@@ -2,28 +2,25 @@
 
 import math
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple, NoReturn
+from shlex import quote
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.objects.path import ObjectPath
-from dhsk.samples.base import (
-    Samples,
-    check_columns,
-    check_csr,
-    check_real,
-    csr_block,
-    dense_block,
-    flat_shape,
-)
+from dhsk.samples.base import Samples, check_real, dense_block, flat_shape
+from dhsk.samples.chunked import choose_key, find_samples, open_chunked, read_vector
+from dhsk.samples.format import LABELS, SHOWN, Asked, Format, SamplesFile, describe_arrays
+from dhsk.samples.names import as_text, listed
 from dhsk.samples.paths import Origin
 
 CSR_KEYS = frozenset({"data", "indices", "indptr", "shape"})
@@ -62,18 +59,94 @@ def read_header(handle: IO[bytes]) -> NpyHeader:
         raise ValueError(f"its header is damaged: {reason}") from error
 
 
-@dataclass(frozen=True)
+class NpyArray:
+    """An array in the .npy format, of a file of `size` bytes; its values are read in order."""
+
+    def __init__(self, handle: IO[bytes], source: str, size: int) -> None:
+        self._handle, self._source, self._size = handle, source, size
+        self.header = read_header(handle)
+        self.shape, self.dtype = self.header.shape, self.header.dtype
+        self.offset = handle.tell()
+        """Offset of the first value, in bytes."""
+
+    def next_rows(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
+        """The next rows, or entries, as a fresh array."""
+        tail = self.shape[1:]
+        values = _read_values(self._handle, self.dtype, count * math.prod(tail))
+        return values.astype(dtype, copy=False).reshape(count, *tail)
+
+    def __getitem__(self, every: slice) -> NDArray[Any]:
+        """All values, as of other arrays."""
+        assert every == slice(None)
+        return self.whole()
+
+    def whole(self) -> NDArray[Any]:
+        """All values, of any type except Python objects."""
+        self.refuse_objects()
+        self.check_size()
+        values = _read_values(self._handle, self.dtype, math.prod(self.shape))
+        return values.reshape(self.shape, order="F" if self.header.fortran else "C")
+
+    def as_samples(self) -> tuple[int, int]:
+        """Shape of samples, whose trailing axes are flattened; refuses what are none."""
+        self.refuse_objects()
+        check_real(self._source, self.dtype)
+        return flat_shape(self._source, self.shape)
+
+    def refuse_objects(self) -> None:
+        """Refuse arrays that numpy pickled."""
+        if not self.dtype.hasobject:
+            return
+        what, way_out = "one Python object", "a sparse matrix is saved by scipy.sparse.save_npz"
+        if self.shape != ():
+            what = f"Python objects (dtype {self.dtype})"
+            way_out = "save X.astype(float) instead, or labels as y.astype(str)"
+        raise InputError(
+            f"{self._source} holds {what}, which numpy pickled and dhsk never unpickles, because "
+            f"that can run foreign code: {way_out}"
+        )
+
+    def check_size(self) -> None:
+        """Refuse an array that is longer than its file."""
+        announced = self.offset + math.prod(self.shape) * self.dtype.itemsize
+        if announced > self._size or min(self.shape, default=0) < 0:
+            raise InputError(
+                f"{self._source} is truncated: it has {self._size} bytes and its header announces "
+                f"{announced}"
+            )
+
+
+def _read_values(handle: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+    values = np.empty(count, dtype)
+    content = values.view(np.uint8)
+    done = 0
+    # In pieces, because a read from an archive takes several times its size in memory.
+    while done < content.size:
+        piece = handle.read(min(_PIECE_BYTES, content.size - done))
+        if not piece:
+            raise EOFError(f"an array ends {content.size - done} bytes early")
+        content[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
+        done += len(piece)
+    return values
+
+
+# Files of one array
+
+
+@contextmanager
+def _opened_npy(origin: Origin) -> Iterator[NpyArray]:
+    with origin.reading(), origin.path.open("rb") as handle:
+        yield NpyArray(handle, str(origin), origin.version.size)
+
+
+@dataclass(frozen=True, eq=False)
 class NpySamples(Samples):
     """A `.npy` file, in C or Fortran order; takes the memory of two blocks."""
 
-    source: str
-    shape: tuple[int, int]
     origin: Origin
     header: NpyHeader
     offset: int
     """Offset of the first value, in bytes."""
-    is_sparse = False
-    nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         read = self._by_columns if self.header.fortran else self._by_rows
@@ -113,272 +186,150 @@ class NpySamples(Samples):
         return values
 
 
-@dataclass(frozen=True)
-class NpzSamples(Samples):
-    """A dense array in an archive; takes the memory of two blocks."""
-
-    source: str
-    shape: tuple[int, int]
-    origin: Origin
-    member: str
-    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
-    is_sparse = False
-    nnz = None
-
-    def _blocks(self, rows: int) -> Iterator[Rows]:
-        with _opened(self.origin, self.member) as (handle, _):
-            dtype = read_header(handle).dtype
-            for part in blocks(self.shape[0], rows):
-                size = part.stop - part.start
-                values = _read_values(handle, dtype, size * self.shape[1])
-                yield dense_block(values.reshape(size, -1))
-
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        return in_blocks(member_names(self.origin, SAMPLE_KEYS, self.shape[0]), rows)
-
-
-@dataclass(frozen=True, eq=False)
-class NpzCsrSamples(Samples):
-    """A CSR matrix in an archive; takes the memory of the row pointers and three blocks."""
-
-    source: str
-    shape: tuple[int, int]
-    nnz: int
-    origin: Origin
-    indptr: NDArray[np.int64] = field(repr=False)
-    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
-    is_sparse = True
-
-    def _blocks(self, rows: int) -> Iterator[Rows]:
-        with (  # each is read on from where it was
-            _opened(self.origin, "data") as (data_file, _),
-            _opened(self.origin, "indices") as (indices_file, _),
-        ):
-            data_dtype, index_dtype = read_header(data_file).dtype, read_header(indices_file).dtype
-            for part in blocks(self.shape[0], rows):
-                indptr = self.indptr[part.start : part.stop + 1]
-                count = int(indptr[-1] - indptr[0])
-                data = _read_values(data_file, data_dtype, count)
-                indices = _read_values(indices_file, index_dtype, count)
-                check_columns(self.source, indices, indptr, part.start, self.shape[1])
-                yield csr_block(data, indices, indptr, self.shape[1])
-
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        return in_blocks(member_names(self.origin, SAMPLE_KEYS, self.shape[0]), rows)
-
-
-def open_npy(origin: Origin) -> NpySamples:
+def _open_npy(origin: Origin, _: Asked) -> NpySamples:
     """Open a `.npy` file of real numbers."""
     origin.refuse_key("a key goes with an .npz archive")
-    source = str(origin)
-    with origin.reading(), origin.path.open("rb") as handle:
-        header = read_header(handle)
-        offset = handle.tell()
-    _check_stored(source, header)
-    shape = flat_shape(source, header.shape)
-    _check_size(source, origin.version.size, offset + shape[0] * shape[1] * header.dtype.itemsize)
-    return NpySamples(source, shape, origin, header, offset)
+    with _opened_npy(origin) as stored:
+        shape = stored.as_samples()
+        stored.check_size()
+    return NpySamples(str(origin), shape, origin, stored.header, stored.offset)
 
 
-def open_npz(origin: Origin) -> Samples:
+def _npy_labels(origin: Origin, _: Asked) -> NDArray[Any]:
+    origin.refuse_key("a key goes with an .npz archive")
+    with _opened_npy(origin) as stored:
+        return stored.whole()
+
+
+# Archives
+
+
+class Archive(Mapping[str, NpyArray]):
+    """The arrays of an archive, as a group of AnnData has them if they are a CSR matrix."""
+
+    def __init__(self, origin: Origin, stack: ExitStack) -> None:
+        self._origin, self._stack = origin, stack
+        names = self._opened().namelist()
+        self._keys = frozenset(n.removesuffix(".npy") for n in names if n.endswith(".npy"))
+        self.attrs: dict[str, Any] = {}
+        if origin.key is None and self._keys >= CSR_KEYS:
+            self.attrs = {"encoding-type": "csr_matrix", "shape": self["shape"].whole()}
+
+    def _opened(self) -> zipfile.ZipFile:
+        handle = self._stack.enter_context(self._origin.path.open("rb"))
+        return self._stack.enter_context(zipfile.ZipFile(handle))
+
+    def __getitem__(self, key: str) -> NpyArray:
+        """An array, at its first value: each is opened by itself and read on from where it was."""
+        if key not in self._keys:
+            raise KeyError(key)
+        archive, name = self._opened(), f"{key}.npy"
+        handle = self._stack.enter_context(archive.open(name))
+        return NpyArray(handle, f"{self._origin.path}:{key}", archive.getinfo(name).file_size)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+@contextmanager
+def _opened_npz(origin: Origin, key: str | None = None) -> Iterator[Any]:
+    """Open an archive, or the samples in it."""
+    with origin.reading(), ExitStack() as stack:
+        archive = Archive(origin, stack)
+        if key is None:
+            yield archive
+            return
+        stored = archive[key]
+        stored.shape = stored.as_samples()
+        yield stored
+
+
+def _open_npz(origin: Origin, _: Asked) -> Samples:
     """Open a dense array of an archive, or a CSR matrix of `scipy.sparse.save_npz`."""
-    keys = archive_keys(origin)
-    if origin.key is None:
-        if keys >= CSR_KEYS:
-            return _open_csr(origin)
-        _refuse_sparse(origin, keys)
-    member = choose_key(origin, keys, ("X",), "samples")
-    source = f"{origin.path}:{member}"
-    header = member_header(origin, member)
-    _check_stored(source, header)
-    shape = flat_shape(source, header.shape)
-    if header.fortran:
-        raise InputError(
-            f"{source} is stored by columns (Fortran order), which cannot be read by rows from an "
-            "archive: save it again with np.ascontiguousarray(X), or alone with np.save"
-        )
-    names = member_names(origin, FEATURE_KEYS, shape[1])
-    return NpzSamples(source, shape, origin, member, names)
+    with _opened_npz(origin) as archive:
+        if origin.key is None:
+            _refuse_format(origin, archive)
+        key = find_samples(origin, archive)
+        stored = archive["data" if key is None else key]
+        stored.refuse_objects()
+        if stored.header.fortran and len(stored.shape) > 1:
+            raise InputError(
+                f"{origin.path}:{key} is stored by columns (Fortran order), which cannot be read "
+                "by rows from an archive: save it again with np.ascontiguousarray(X), or alone "
+                "with np.save"
+            )
+    source = str(origin.path) if key is None else f"{origin.path}:{key}"
+    samples = open_chunked(source, partial(_opened_npz, origin, key))
+    features = _names(origin, FEATURE_KEYS, samples.shape[1])
+    names = partial(_names, origin, SAMPLE_KEYS, samples.shape[0])
+    return replace(samples, feature_names=features, names=names)
 
 
-def _open_csr(origin: Origin) -> NpzCsrSamples:
-    source = str(origin.path)
-    _check_format(origin)
-    data, indices = member_header(origin, "data"), member_header(origin, "indices")
-    _check_stored(f"{source}:data", data)
-    shape, indptr = check_csr(
-        source, load_member(origin, "shape"), data, indices, load_member(origin, "indptr")
-    )
-    names = member_names(origin, FEATURE_KEYS, shape[1])
-    return NpzCsrSamples(source, shape, data.shape[0], origin, indptr, names)
-
-
-def _check_format(origin: Origin) -> None:
-    """Refuse the other formats that `scipy.sparse.save_npz` writes with the same four arrays."""
-    if "format" not in archive_keys(origin):
-        return
-    name = load_member(origin, "format").item()
-    name = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
-    if name != "csr":
-        _refuse_format(origin, name.upper())
-
-
-def _refuse_sparse(origin: Origin, keys: frozenset[str]) -> None:
+def _refuse_format(origin: Origin, archive: Archive) -> None:
     """Refuse sparse matrices in formats other than CSR, by the names of their arrays."""
-    if keys >= {"row", "col", "data"}:
-        _refuse_format(origin, "COO")
-    if keys >= {"offsets", "data", "shape"}:
-        _refuse_format(origin, "DIA")
-    if keys >= CSR_KEYS - {"shape"}:
+    name = None
+    if archive.keys() >= CSR_KEYS:
+        if "format" in archive:  # others have the same four arrays
+            name = archive["format"].whole().item()
+            name = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
+    elif archive.keys() >= {"row", "col", "data"}:
+        name = "coo"
+    elif archive.keys() >= {"offsets", "data", "shape"}:
+        name = "dia"
+    elif archive.keys() >= CSR_KEYS - {"shape"}:
         raise InputError(
             f"{origin.path} has the arrays of a CSR matrix but for 'shape', (samples, features): "
             "write it with scipy.sparse.save_npz(FILE, X)"
         )
+    if name not in (None, "csr"):
+        raise InputError(
+            f"{origin.path} is a sparse matrix in {name.upper()} format, but rows are read from "
+            "CSR: convert it with scipy.sparse.save_npz(FILE, scipy.sparse.load_npz(FILE).tocsr())"
+        )
 
 
-def _refuse_format(origin: Origin, name: str) -> NoReturn:
-    raise InputError(
-        f"{origin.path} is a sparse matrix in {name} format, but rows are read from CSR: "
-        "convert it with scipy.sparse.save_npz(FILE, scipy.sparse.load_npz(FILE).tocsr())"
-    )
-
-
-def _check_stored(source: str, header: NpyHeader) -> None:
-    """Refuse arrays that are not of real numbers."""
-    if header.dtype.hasobject:
-        _refuse_objects(source, header, "X.astype(float)")
-    check_real(source, header.dtype)
-
-
-def _refuse_objects(source: str, header: NpyHeader, conversion: str) -> NoReturn:
-    if header.shape == ():
-        what, way_out = "one Python object", "a sparse matrix is saved by scipy.sparse.save_npz"
-    else:
-        what, way_out = f"Python objects (dtype {header.dtype})", f"save {conversion} instead"
-    raise InputError(
-        f"{source} holds {what}, which numpy pickled and dhsk never unpickles, because that can "
-        f"run foreign code: {way_out}"
-    )
-
-
-def archive_keys(origin: Origin) -> frozenset[str]:
-    """Return the names of the arrays in an archive."""
-    with _archive(origin) as archive:
-        return frozenset(n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy"))
-
-
-def choose_key(origin: Origin, keys: frozenset[str], usual: tuple[str, ...], what: str) -> str:
-    """Return the key of `origin`, else the only key, else the first of the usual ones."""
-    if origin.key in keys:
-        return origin.key
-    if origin.key is None:
-        if len(keys) == 1:
-            return next(iter(keys))
-        for name in usual:
-            if name in keys:
-                return name
-    problem = f"has no array {origin.key!r}" if origin.key else f"does not say which holds {what}"
-    listed = ", ".join(sorted(keys)) or "none"
-    raise InputError(
-        f"{origin.path} {problem}: name one of its arrays ({listed}) as {origin.path}:NAME"
-    )
-
-
-@contextmanager
-def _archive(origin: Origin) -> Iterator[zipfile.ZipFile]:
-    """Open an archive."""
-    with (
-        origin.reading(),
-        origin.path.open("rb") as handle,
-        zipfile.ZipFile(handle) as archive,
-    ):
-        yield archive
-
-
-@contextmanager
-def _opened(origin: Origin, member: str) -> Iterator[tuple[IO[bytes], int]]:
-    """Open one array of an archive; gives its file and size in bytes."""
-    name = f"{member}.npy"
-    with _archive(origin) as archive, archive.open(name) as handle:
-        yield handle, archive.getinfo(name).file_size
-
-
-def member_header(origin: Origin, member: str) -> NpyHeader:
-    """Read the header of one array of an archive."""
-    with _opened(origin, member) as (handle, _):
-        return read_header(handle)
-
-
-def load_member(origin: Origin, member: str) -> NDArray[Any]:
-    """Read an array of an archive, of any type except Python objects."""
-    with _opened(origin, member) as (handle, size):
-        return _read_whole(handle, f"{origin.path}:{member}", size)
-
-
-def load_array(origin: Origin) -> NDArray[Any]:
-    """Read the array of a `.npy` file, of any type except Python objects."""
-    with origin.reading(), origin.path.open("rb") as handle:
-        return _read_whole(handle, str(origin), origin.version.size)
-
-
-def _read_whole(handle: IO[bytes], source: str, size: int) -> NDArray[Any]:
-    """Read an array of a file of `size` bytes, whose header may be damaged."""
-    header = read_header(handle)
-    if header.dtype.hasobject:
-        _refuse_objects(source, header, "y.astype(str)")
-    count = math.prod(header.shape)
-    _check_size(source, size, handle.tell() + count * header.dtype.itemsize, header.shape)
-    values = _read_values(handle, header.dtype, count)
-    return values.reshape(header.shape, order="F" if header.fortran else "C")
-
-
-def member_names(origin: Origin, keys: Sequence[str], count: int) -> tuple[str, ...] | None:
+def _names(origin: Origin, keys: Sequence[str], count: int) -> tuple[str, ...] | None:
     """Read names from the first array of some keys that holds `count` strings; None without one.
 
     Arrays of Python objects do not count, as they are never unpickled.
     """
-    present = archive_keys(origin)
-    for key in keys:
-        if key in present:
-            header = member_header(origin, key)
-            if header.shape == (count,) and header.dtype.kind in "US":
-                return as_text(load_member(origin, key))
+    with _opened_npz(origin) as archive:
+        for key in keys:
+            if key in archive:
+                stored = archive[key]
+                if stored.shape == (count,) and stored.dtype.kind in "US":
+                    return as_text(stored.whole())
     return None
 
 
-def as_text(names: NDArray[Any]) -> tuple[str, ...]:
-    """Names as strings; bytes are decoded as UTF-8, invalid ones as hexadecimal escapes."""
-    return tuple(
-        n.decode("utf-8", "backslashreplace") if isinstance(n, bytes) else str(n)
-        for n in names.tolist()
-    )
+def _npz_labels(origin: Origin, _: Asked) -> NDArray[Any]:
+    with _opened_npz(origin) as archive:
+        key = choose_key(origin, frozenset(archive), ("y", "labels"), "the labels")
+        return read_vector(origin, archive[key])
 
 
-def in_blocks(names: Sequence[str] | None, rows: int) -> Iterator[Sequence[str]] | None:
-    """Names of samples in blocks; None for None."""
-    if names is None:
-        return None
-    return (names[part] for part in blocks(len(names), rows))
+def _describe_npz(origin: Origin) -> SamplesFile:
+    with _opened_npz(origin) as archive:
+        headers = {key: archive[key].header for key in sorted(archive)}
+    shown = [
+        f"{key} {' x '.join(f'{size:,}' for size in header.shape) or 'scalar'} {header.dtype}"
+        for key, header in headers.items()
+    ]
+    vectors = [key for key, header in headers.items() if len(header.shape) == 1]
+    label = next((key for key in ("y", *LABELS) if key in vectors), None)
+    labels = "LABELS" if label is None else quote(f"{origin.path}:{label}")
+    words, rows = "arrays, or a sparse matrix (.npz)", [("arrays", listed(shown, SHOWN))]
+    return describe_arrays(words, origin, _open_npz, rows, labels)
 
 
-def _read_values(handle: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray[Any]:
-    values = np.empty(count, dtype)
-    content = values.view(np.uint8)
-    done = 0
-    # In pieces, because a read from an archive takes several times its size in memory.
-    while done < content.size:
-        piece = handle.read(min(_PIECE_BYTES, content.size - done))
-        if not piece:
-            raise EOFError(f"an array ends {content.size - done} bytes early")
-        content[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
-        done += len(piece)
-    return values
-
-
-def _check_size(source: str, size: int, announced: int, shape: tuple[int, ...] = ()) -> None:
-    if announced > size or min(shape, default=0) < 0:
-        raise InputError(
-            f"{source} is truncated: it has {size} bytes and its header announces {announced}"
-        )
+NPY = Format(
+    (".npy",), _open_npy, lambda origin: describe_arrays("an array (.npy)", origin, _open_npy),
+    _npy_labels,
+)  # fmt: skip
+NPZ = Format((".npz",), _open_npz, _describe_npz, _npz_labels)

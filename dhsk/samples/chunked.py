@@ -5,7 +5,7 @@ https://anndata.readthedocs.io/en/stable/fileformat-prose.html
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -16,82 +16,54 @@ from numpy.typing import DTypeLike, NDArray
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError, SamplesChangedError
 from dhsk.samples.base import Samples, check_columns, check_csr, check_real, csr_block, flat_shape
-from dhsk.samples.binary import choose_key, in_blocks
 from dhsk.samples.paths import Origin
 
 Opener: TypeAlias = Callable[[], AbstractContextManager[Any]]
 """Opens an array or group for reading; errors inside become an `InputError`."""
 
-_ENTRIES = ("data", "indices")
-"""Arrays of a CSR group that have an element per entry."""
-
-_PIECE_BYTES = 2**20
+PIECE_BYTES = 2**20
 """Small chunks are read together, up to this size in bytes."""
 
 _BAND_BYTES = 64 * 2**20
 """Upper bound on the size of the chunks of the same rows that are read together, in bytes."""
 
 
-Index: TypeAlias = Callable[[], tuple[str, ...] | None]
-"""Reads the names of all samples; None if there are none."""
-
-
 @dataclass(frozen=True, eq=False)
-class _Indexed(Samples):
-    """Samples whose names, if any, are read on demand, all at once."""
-
-    source: str
-    shape: tuple[int, int]
-    opener: Opener = field(repr=False)
-    feature_names: tuple[str, ...] | None = field(default=None, repr=False, kw_only=True)
-    index: Index | None = field(default=None, repr=False, kw_only=True)
-
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        names = None if self.index is None else self.index()
-        _check_names(self.source, "obs", names, self.shape[0])
-        return in_blocks(names, rows)
-
-
-@dataclass(frozen=True, eq=False)
-class ChunkedSamples(_Indexed):
+class ChunkedSamples(Samples):
     """A dense array; takes the memory of one block, and of one row of chunks.
 
     While zarr reads these chunks it takes up to three times their size more.
     """
 
-    is_sparse = False
-    nnz = None
+    opener: Opener = field(repr=False)
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         with self.opener() as array:
             if getattr(array, "shape", None) != self.shape:
                 raise _other_than_opened(self.source)
-            values = _Stream(array)
+            values = _in_order(array)
             for part in blocks(self.shape[0], rows):
-                yield values.take(part.stop - part.start, np.float64)
+                yield values.next_rows(part.stop - part.start, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkedCsrSamples(_Indexed):
+class ChunkedCsrSamples(Samples):
     """A CSR group; takes the memory of the row pointers, three blocks and two chunks."""
 
-    nnz: int
-    indptr: NDArray[np.int64] = field(repr=False)
-    is_sparse = True
+    opener: Opener = field(repr=False)
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         with self.opener() as group:
             parts = {} if hasattr(group, "shape") else group
-            if any(getattr(parts.get(n), "shape", None) != (self.nnz,) for n in _ENTRIES):
+            found: list[Any] = [parts.get(name) for name in ("data", "indices")]
+            if any(getattr(each, "shape", None) != (self.nnz,) for each in found):
                 raise _other_than_opened(self.source)
-            data, indices = _Stream(group["data"]), _Stream(group["indices"])
-            for part in blocks(self.shape[0], rows):
-                indptr = self.indptr[part.start : part.stop + 1]
+            data, indices = map(_in_order, found)
+            for part, indptr in self.row_parts(rows):
                 count = int(indptr[-1] - indptr[0])
-                columns = indices.take(count, indices.array.dtype)
+                columns = indices.next_rows(count, found[1].dtype)
                 check_columns(self.source, columns, indptr, part.start, self.shape[1])
-                yield csr_block(data.take(count, np.float64), columns, indptr, self.shape[1])
+                yield csr_block(data.next_rows(count, np.float64), columns, indptr, self.shape[1])
 
 
 def _other_than_opened(source: str) -> SamplesChangedError:
@@ -101,34 +73,45 @@ def _other_than_opened(source: str) -> SamplesChangedError:
     )
 
 
-class _Stream:
-    """Reads consecutive parts of a 1-D or 2-D array along its first axis, each chunk once."""
+def _in_order(array: Any) -> Any:
+    """What reads an array from its beginning; some arrays do so themselves."""
+    own = hasattr(array, "next_rows")
+    return array if own else Stream(_pieces(array), array.shape[1:], array.dtype)
 
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        self._step = _step(array)
-        self._next = 0
-        self._piece = np.empty((0, *array.shape[1:]), array.dtype)
 
-    def take(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Return the next `count` entries or rows as a fresh array of the type `dtype`."""
-        taken = np.empty((count, *self.array.shape[1:]), dtype)
+class Stream:
+    """Cuts pieces of consecutive rows, of which each may be of any size, anew."""
+
+    def __init__(
+        self, pieces: Iterator[NDArray[Any]], tail: tuple[int, ...], dtype: DTypeLike
+    ) -> None:
+        self._pieces, self._piece = pieces, np.empty((0, *tail), dtype)
+
+    def next_rows(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
+        """The next `count` rows as a fresh array of the type `dtype`; fewer at the end."""
+        taken = np.empty((count, *self._piece.shape[1:]), dtype)
         done = 0
         while done < count:
             if not len(self._piece):
-                self._read()
+                self._piece = self._piece[:0].copy()  # frees the last piece before the next
+                self._piece = next(self._pieces, self._piece)
+                if not len(self._piece):
+                    break
             part = self._piece[: count - done]
             taken[done : done + len(part)] = part
             self._piece = self._piece[len(part) :]
             done += len(part)
-        return taken
+        return taken[:done]
 
-    def _read(self) -> None:
-        self._piece = self._piece[:0].copy()  # frees the last piece before the next is read
-        self._piece = np.asarray(self.array[self._next : self._next + self._step])
-        if not len(self._piece):
-            raise EOFError(f"an array ends after {self._next} entries")
-        self._next += len(self._piece)
+
+def _pieces(array: Any) -> Iterator[NDArray[Any]]:
+    """Parts of an array along its first axis, each chunk once; EOFError at its end."""
+    first, step = 0, _step(array)
+    while len(piece := np.asarray(array[first : first + step])):
+        first += len(piece)
+        yield piece
+        del piece  # before the next is read
+    raise EOFError(f"an array ends after {first} entries")
 
 
 def _step(array: Any) -> int:
@@ -144,24 +127,18 @@ def _step(array: Any) -> int:
     most = max(_BAND_BYTES, array.dtype.itemsize * math.prod(chunks))
     if chunk_rows * row_bytes > most:
         return max(1, int(most // row_bytes))
-    return chunk_rows * max(1, int(_PIECE_BYTES // (chunk_rows * row_bytes)))
+    return chunk_rows * max(1, int(PIECE_BYTES // (chunk_rows * row_bytes)))
 
 
-def open_chunked(
-    source: str,
-    opener: Opener,
-    feature_names: tuple[str, ...] | None = None,
-    index: Index | None = None,
-) -> Samples:
+def open_chunked(source: str, opener: Opener) -> Samples:
     """Open an array, (n_samples, dim), or a CSR group; read its shape, type and row pointers.
 
-    `opener` is called now and for each reading, `index` to read the names of the samples. Raises
-    `InputError` if it is neither, has another number of dimensions, is empty, not real or
-    inconsistent.
+    `opener` is called now and for each reading. Raises `InputError` if it is neither, has another
+    number of dimensions, is empty, not real or inconsistent.
     """
     with opener() as node:
         if not hasattr(node, "shape"):
-            return _open_csr(source, node, opener, feature_names, index)
+            return _open_csr(source, node, opener)
         check_real(source, node.dtype)
         if len(node.shape) != 2:
             raise InputError(
@@ -173,18 +150,10 @@ def open_chunked(
                 f"{source} has shape {tuple(node.shape)}, of chunks whose sizes are unknown: call "
                 "its compute_chunk_sizes() first"
             )
-        shape = flat_shape(source, tuple(node.shape))
-        _check_names(source, "var", feature_names, shape[1])
-        return ChunkedSamples(source, shape, opener, feature_names=feature_names, index=index)
+        return ChunkedSamples(source, flat_shape(source, tuple(node.shape)), opener)
 
 
-def _open_csr(
-    source: str,
-    group: Any,
-    opener: Opener,
-    feature_names: tuple[str, ...] | None,
-    index: Index | None,
-) -> ChunkedCsrSamples:
+def _open_csr(source: str, group: Any, opener: Opener) -> ChunkedCsrSamples:
     encoding = group.attrs.get("encoding-type")
     if encoding == "csc_matrix":
         raise InputError(
@@ -202,28 +171,11 @@ def _open_csr(
             f"{source} lacks {missing or 'the attribute shape'}, which a CSR matrix needs: "
             "write it again"
         )
-    data = group["data"]
+    data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
     check_real(f"{source}/data", data.dtype)
-    shape, indptr = check_csr(
-        source,
-        np.asarray(group.attrs["shape"]),
-        data,
-        group["indices"],
-        np.asarray(group["indptr"][:]),
-    )
-    _check_names(source, "var", feature_names, shape[1])
-    return ChunkedCsrSamples(
-        source, shape, opener, data.shape[0], indptr, feature_names=feature_names, index=index
-    )
-
-
-def _check_names(source: str, table: str, names: tuple[str, ...] | None, count: int) -> None:
-    if names is not None and len(names) != count:
-        axis = "columns" if table == "var" else "rows"
-        raise InputError(
-            f"{source} has {count} {axis}, but the index of {table} has {len(names)} names: "
-            "write the file again"
-        )
+    stored = np.asarray(group.attrs["shape"]), data, indices, np.asarray(indptr[:])
+    shape, starts = check_csr(source, *stored)
+    return ChunkedCsrSamples(source, shape, opener, nnz=data.shape[0], indptr=starts)
 
 
 def find_samples(origin: Origin, group: Any) -> str | None:
@@ -233,3 +185,38 @@ def find_samples(origin: Origin, group: Any) -> str | None:
     if origin.key is not None and origin.key in group:
         return origin.key
     return choose_key(origin, frozenset(group), ("X",), "samples")
+
+
+def choose_key(origin: Origin, keys: frozenset[str], usual: tuple[str, ...], what: str) -> str:
+    """Return the key of `origin`, else the only key, else the first of the usual ones."""
+    if origin.key in keys:
+        return origin.key
+    if origin.key is None:
+        if len(keys) == 1:
+            return next(iter(keys))
+        for name in usual:
+            if name in keys:
+                return name
+    problem = f"has no array {origin.key!r}" if origin.key else f"does not say which holds {what}"
+    listed = ", ".join(sorted(keys)) or "none"
+    raise InputError(
+        f"{origin.path} {problem}: name one of its arrays ({listed}) as {origin.path}:NAME"
+    )
+
+
+def read_vector(origin: Origin, array: Any) -> NDArray[Any]:
+    """Read an array whole, one label or name per sample, (n_samples,)."""
+    if len(array.shape) != 1:
+        raise InputError(
+            f"{origin}: shape {tuple(array.shape)} is not one label per sample, (n_samples,)"
+        )
+    values = np.asarray(array[:])
+    if values.dtype.names is not None:
+        raise InputError(
+            f"{origin} holds records of {len(values.dtype.names)} fields and not one label per "
+            "sample: write the field with the labels as an array of its own"
+        )
+    if values.dtype.hasobject:  # strings of HDF5 are bytes
+        texts = [v.decode("utf-8") if isinstance(v, bytes) else v for v in values]
+        values = np.array(texts, dtype=object)
+    return values

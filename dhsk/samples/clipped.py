@@ -1,7 +1,7 @@
 """Samples to predict, whose values below 0 count as 0 where the fit saw counts only."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError, InputWarning
 from dhsk.kernels.rows import place_of
-from dhsk.samples.base import Samples
+from dhsk.samples.base import WrappedSamples
 from dhsk.samples.zeros import frames_inside
 
 MOST: Final = 0.25
@@ -37,21 +37,15 @@ class _Below(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ClippedSamples(Samples):
+class ClippedSamples(WrappedSamples):
     """Samples with 0 in place of values below it, which are counted in each pass.
 
     A scaler that was fitted to other samples, as in every fold of a cross-validation, takes new
     ones a little below 0. A pass ends with InputError if the values below 0 are more than that.
     """
 
-    samples: Samples
     _below: list[_Below] = field(default_factory=list, repr=False)
     """Of blocks that had some in the last pass."""
-
-    def __post_init__(self) -> None:
-        same = ("source", "shape", "is_sparse", "nnz", "indptr", "feature_names", "vectorizer")
-        for name in same:
-            object.__setattr__(self, name, getattr(self.samples, name))
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         self._below.clear()
@@ -80,10 +74,6 @@ class ClippedSamples(Samples):
                 "such as z-scores for counts. Give the features of the fit; if a scaler was "
                 "fitted to other samples, MinMaxScaler(clip=True) has no values below 0"
             )
-
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        return self.samples.ids(rows)
 
     def warn(self) -> None:
         """Warn of values below 0 in the last pass, if there were any, with their number."""

@@ -6,71 +6,22 @@ first eight bytes of BLAKE2b of its UTF-8, as a little-endian number. The substr
 v_1 ... v_l has the hash h, the sum of v_i B**(l - i), and of n columns the number
 floor(floor(m(h) / 2**32) n / 2**32). No character has the value 0, so that substrings of different
 lengths have different sums. A canonical substring has the lesser h of both strands.
+
+Counts get no random signs: square roots need none below 0.
 """
 
-from functools import lru_cache
-from hashlib import blake2b
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.compiled import compiled
+from dhsk.samples.alphabets import FIRST, SECOND, mixed
 from dhsk.samples.tally import Tally
 
 _BASE: Final = 0x9E3779B97F4A7C15
 """B, an odd number: 2**64 over the golden ratio."""
 _INVERSE: Final = pow(_BASE, -1, 2**64)
-_FIRST: Final = 0xBF58476D1CE4E5B9
-_SECOND: Final = 0x94D049BB133111EB
-"""With the first, the factors of the finaliser of SplitMix64."""
-
-_CHARACTERS: Final = 0x110000
-"""Number of characters of Unicode."""
-_TOKENS: Final = 2**16
-"""Number of tokens whose values are kept."""
-
-Values: TypeAlias = NDArray[np.uint64]
-
-
-class CharacterValues:
-    """Values of characters; 0 for one that is not counted."""
-
-    def __init__(self, *, dna: bool) -> None:
-        self._values = np.zeros(_CHARACTERS, np.uint64)
-        kept: Any = np.frombuffer(b"ACGT", np.uint8) if dna else slice(None)
-        self._values[kept] = _mixed(np.arange(_CHARACTERS, dtype=np.uint64)[kept])
-        for same in (b"acgt", b"ACGU", b"acgu") if dna else ():
-            self._values[np.frombuffer(same, np.uint8)] = self._values[kept]
-
-    def numbers(self, text: str) -> Values:
-        """Values of the characters of a text."""
-        if text.isascii():
-            return self._values[np.frombuffer(text.encode(), np.uint8)]
-        return self._values[np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)]
-
-
-class TokenValues:
-    """Values of runs of characters without blanks."""
-
-    def __init__(self) -> None:
-        self._value = lru_cache(_TOKENS)(_token_value)
-
-    def numbers(self, text: str) -> Values:
-        """Values of the tokens of a text."""
-        return np.array(list(map(self._value, text.split())), np.uint64)
-
-
-def _token_value(token: str) -> int:
-    digest = blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8)
-    return int.from_bytes(digest.digest(), "little")
-
-
-def _mixed(x: Values) -> Values:
-    """Finaliser of SplitMix64, a bijection that has 0 at 0 alone."""
-    x = (x ^ x >> np.uint64(30)) * np.uint64(_FIRST)
-    x = (x ^ x >> np.uint64(27)) * np.uint64(_SECOND)
-    return x ^ x >> np.uint64(31)
 
 
 class HashedTable(Tally):
@@ -91,7 +42,7 @@ class HashedTable(Tally):
     def __init__(self, low: int, high: int, n_features: int, *, canonical: bool = False) -> None:
         super().__init__(low, high, n_features, np.uint64)
         self._n_features = n_features
-        self._bases = _mixed(np.frombuffer(b"ACGT" if canonical else b"", np.uint8).astype("u8"))
+        self._bases = mixed(np.frombuffer(b"ACGT" if canonical else b"", np.uint8).astype("u8"))
         self._powers = np.array([pow(_BASE, k, 2**64) for k in range(high + 1)], np.uint64)
 
     @property
@@ -139,8 +90,8 @@ def _hash(letters: Any, ends: Any, skip: int, shape: Any, bases: Any, powers: An
                 h = sums[i + 1] - sums[begin] * power
                 if canonical:
                     h = min(h, turned_sums[i + 1] * power - turned_sums[begin])
-                h = (h ^ h >> np.uint64(30)) * np.uint64(_FIRST)
-                h = (h ^ h >> np.uint64(27)) * np.uint64(_SECOND)
+                h = (h ^ h >> np.uint64(30)) * np.uint64(FIRST)
+                h = (h ^ h >> np.uint64(27)) * np.uint64(SECOND)
                 h ^= h >> np.uint64(31)
                 columns[row] = (h >> np.uint64(32)) * n_columns >> np.uint64(32)
                 row += 1

@@ -8,26 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError, InputWarning
-from dhsk.samples.arrow import arrow_labels
-from dhsk.samples.binary import archive_keys, choose_key, load_array, load_member
 from dhsk.samples.dialect import is_number
-from dhsk.samples.documents import folder_labels, json_labels
-from dhsk.samples.h5ad import h5ad_labels
-from dhsk.samples.paths import (
-    ARROW,
-    FASTA,
-    FASTQ,
-    JSONL,
-    SVMLIGHT,
-    TABLES,
-    TEXT_FILES,
-    Origin,
-    lines_of,
-)
-from dhsk.samples.sequences import sequence_labels
-from dhsk.samples.svmlight import svmlight_labels
-from dhsk.samples.table import listed_names, read_columns, read_records
-from dhsk.samples.zarr_folder import zarr_labels
+from dhsk.samples.format import Asked
+from dhsk.samples.paths import Origin
+from dhsk.samples.readers import FORMATS, format_of, refuse_unknown
 from dhsk.samples.zeros import frames_inside
 
 _MANY: Final = 12
@@ -97,7 +81,12 @@ def read_labels(
     if not isinstance(source, str | os.PathLike):
         return check_labels(source, n_samples, min_classes=min_classes)
     origin = Origin.of(source)
-    labels = _load(origin, n_samples, header)
+    own = format_of(origin)
+    if own is None or own.labels is None:
+        refuse_unknown(origin, "labels", (each for each in FORMATS if each.labels is not None))
+    labels = own.labels(origin, Asked(header=header, n_samples=n_samples))
+    if isinstance(labels, list):
+        labels = _numbers_or_text(labels)
     return check_labels(labels, n_samples, str(origin), min_classes=min_classes)
 
 
@@ -169,29 +158,24 @@ def _as_classes(array: NDArray[Any], source: str) -> Labels:
 
 def _decoded(array: NDArray[Any], source: str) -> NDArray[np.str_]:
     """Read bytes as UTF-8 text."""
-    try:
-        return np.char.decode(array, "utf-8")
-    except UnicodeDecodeError as error:
-        row = next(row for row, label in enumerate(array) if not _is_utf8(label))
-        raise InputError(
-            f"{source}: row {row} (counted from 0) holds the bytes {bytes(array[row])!r}, which "
-            "are not UTF-8 text: decode the labels with their own encoding, "
-            "np.char.decode(y, 'latin-1'), and give them as text"
-        ) from error
-
-
-def _is_utf8(label: bytes) -> bool:
-    try:
-        label.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    texts = []
+    for row, label in enumerate(array.tolist()):
+        try:
+            texts.append(label.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{source}: row {row} (counted from 0) holds the bytes {label!r}, which are not "
+                "UTF-8 text: decode the labels with their own encoding, "
+                "np.char.decode(y, 'latin-1'), and give them as text"
+            ) from error
+    return np.array(texts, dtype=np.str_)
 
 
 def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
     """Find the common type of objects, such as those of a pandas column."""
     for row, label in enumerate(array):
-        if _is_missing(label):
+        # NaN and NaT are not equal to themselves; pandas' NA refuses to be compared.
+        if label is None or type(label).__name__ == "NAType" or bool(label != label):
             _refuse_missing(source, row)
     if all(isinstance(label, str) for label in array):
         return array.astype(np.str_)
@@ -201,11 +185,6 @@ def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
     raise InputError(
         f"{source}: {kinds} are mixed, but classes are all whole numbers or all strings"
     )
-
-
-def _is_missing(label: Any) -> bool:
-    # NaN and NaT are not equal to themselves; pandas' NA refuses to be compared.
-    return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
 
 def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:
@@ -231,88 +210,10 @@ def _refuse_missing(source: str, row: int) -> None:
     )
 
 
-def _load(origin: Origin, n_samples: int, header: bool | None) -> NDArray[Any]:
-    if origin.is_folder:
-        return zarr_labels(origin)
-    if origin.is_text_folder:
-        return folder_labels(origin)
-    match origin.suffix:
-        case ".npy":
-            origin.refuse_key("a key goes with an .npz archive")
-            return load_array(origin)
-        case ".npz":
-            keys = archive_keys(origin)
-            return load_member(origin, choose_key(origin, keys, ("y", "labels"), "the labels"))
-        case ".h5ad":
-            return h5ad_labels(origin)
-        case suffix if suffix in TEXT_FILES:
-            origin.refuse_key("one label a line")
-            with origin.reading(), origin.open_text() as text:
-                return _numbers_or_text(lines_of(text.read()))
-        case suffix if suffix in ARROW:
-            return arrow_labels(origin)
-        case suffix if suffix in JSONL:
-            return json_labels(origin)
-        case suffix if suffix in (*FASTA, *FASTQ):
-            return _numbers_or_text(sequence_labels(origin))
-        case suffix if suffix in TABLES:
-            return _numbers_or_text(_read_column(origin, n_samples, header))
-        case suffix if suffix in SVMLIGHT:
-            origin.refuse_key("the labels begin its lines")
-            return svmlight_labels(origin)
-    known = ", ".join(
-        (
-            *(".npy", ".npz", ".zarr", ".h5ad", *ARROW, *TEXT_FILES, *JSONL, *TABLES, *SVMLIGHT),
-            *(FASTA[0], FASTQ[0]),
-        )
-    )
-    raise InputError(
-        f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "
-        f"labels are read from {known}"
-    )
-
-
-def _read_column(origin: Origin, n_samples: int, header: bool | None) -> list[str]:
-    """Return one column of a table as text."""
-    if origin.key is not None:
-        columns = read_columns(origin, header)
-        position = columns.position(origin.key, origin.path)
-        return _fields(origin, position, skip=int(columns.has_header))
-    first = next(read_records(origin), [])
-    if len(first) > 1:
-        raise InputError(
-            f"{origin.path} has {len(first)} columns: name the one that holds the labels as "
-            f"--labels {origin.path}:NAME ({listed_names(read_columns(origin, header).names)})"
-        )
-    column = _fields(origin, 0)
-    if header is not None:
-        return column[int(header) :]
-    # A header is one line too many, or text above numbers.
-    text_above_numbers = bool(column[1:]) and not is_number(column[0]) and _all_numbers(column[1:])
-    return column[1:] if len(column) == n_samples + 1 or text_above_numbers else column
-
-
-def _fields(origin: Origin, position: int, skip: int = 0) -> list[str]:
-    fields = []
-    for row, record in enumerate(read_records(origin, skip)):
-        if position >= len(record):
-            raise InputError(
-                f"{origin}: row {row} (counted from 0) has only {len(record)} fields, "
-                f"but the labels are in column {position}"
-            )
-        fields.append(record[position])
-    return fields
-
-
-def _all_numbers(labels: list[str]) -> bool:
-    # Python reads 1_0 as 10, which would merge two classes.
-    return all(is_number(label) and "_" not in label for label in labels)
-
-
 def _numbers_or_text(labels: list[str]) -> NDArray[Any]:
     """Return labels as float64 where all are numbers, else as text without outer blanks."""
     stripped = [label.strip() for label in labels]
-    if not stripped or not _all_numbers(stripped):
+    if not stripped or not all(map(is_number, stripped)):
         return np.array(stripped, dtype=np.str_)
     numbers = np.array(stripped, dtype=np.float64)
     # Neighbours of 16 digits and more are one float64, and would be one class.

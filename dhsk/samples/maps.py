@@ -1,20 +1,37 @@
 """Maps from data to the unit sphere: hyperspherical, projective and smoothed multinomial."""
 
-from typing import Any, Final, Literal, NoReturn, TypeAlias, cast, get_args
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from dhsk.arrays import Floats, Indices, Rows
+from dhsk.arrays import Indices, Rows
 from dhsk.errors import InputError
 from dhsk.kernels.centre import with_centres
 from dhsk.kernels.rows import place_of
+from dhsk.samples.images import (
+    MapToSphere,
+    directions,
+    exact_scale,
+    peaks_of,
+    roots_of_shares,
+    sqrt_shares,
+    values_of,
+)
 from dhsk.samples.memory import from_memory
 from dhsk.samples.zeros import ZeroRows, ZeroRule
 
-SphereMap: TypeAlias = Literal["hyperspherical", "projective", "identity"]
-"""Name of a map to the sphere; "identity" leaves samples unchanged."""
+SphereMap: TypeAlias = str
+"""Name of a map to the sphere, one of `MAPS`; "identity" leaves samples unchanged."""
+
+MAPS: Final[Mapping[SphereMap, MapToSphere]] = {
+    "hyperspherical": MapToSphere("square roots of proportions", roots_of_shares, counts=True),
+    "projective": MapToSphere("rows of norm 1", directions),
+    "identity": MapToSphere("rows as they are", lambda block: block),
+}
+"""Maps by name, as in `sphere_map` and --map."""
 
 _JUST_BELOW: Final = 0.1
 """Few negative values above minus this share of the largest value are probably rounding, or samples
@@ -30,11 +47,14 @@ _COUNTS: Final = "; if these were counts once, AnnData has them in layers/counts
 
 def parse_sphere_map(name: object) -> SphereMap:
     """Return `name` if it is a map, or raise `InputError`."""
-    if not isinstance(name, str) or name not in get_args(SphereMap):
-        raise InputError(
-            f"there is no map {name!r}: choose one of {', '.join(get_args(SphereMap))}"
-        )
-    return cast("SphereMap", name)
+    if not isinstance(name, str) or name not in MAPS:
+        raise InputError(f"there is no map {name!r}: choose one of {', '.join(MAPS)}")
+    return name
+
+
+def of_counts(name: str) -> bool:
+    """Whether this is a map of counts, which refuses values below 0."""
+    return name in MAPS and MAPS[name].counts
 
 
 def hyperspherical_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
@@ -169,8 +189,8 @@ def multinomial_map(X: ArrayLike | Any, alpha: float) -> Rows:
     _refuse_nonfinite(block, 0)
     _refuse_negative(block, 0)
     counts = block.toarray() if isinstance(block, csr_array) else block
-    scale = _exact_scale(np.maximum(counts.max(axis=1), alpha))[:, None]
-    return _sqrt_shares(counts * scale + alpha * scale, counts)
+    scale = exact_scale(np.maximum(counts.max(axis=1), alpha))[:, None]
+    return sqrt_shares(counts * scale + alpha * scale, counts)
 
 
 def apply_map(
@@ -191,15 +211,7 @@ def apply_map(
     """
     zero_rows = ZeroRows() if zero_rows is None else zero_rows
     zero = check_rows(name, block, first_row, zero_rows)
-    match name:
-        case "hyperspherical":
-            rows = _sqrt_shares(_scaled(block), block)
-        case "projective":
-            values = _scaled(block)
-            values /= _spread(_above_zero(_euclidean(values, block)), block)
-            rows = _rebuilt(values, block)
-        case "identity":
-            return block
+    rows = MAPS[name].image(block)
     return with_centres(rows, zero, compact=compact) if zero.size else rows
 
 
@@ -208,11 +220,11 @@ def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows
     _refuse_nonfinite(block, first_row)
     if name == "identity":
         return np.zeros(0, np.intp)
-    if name == "hyperspherical":
-        _refuse_negative(block, first_row)
-    zero = np.flatnonzero(_peaks(block) == 0)
+    if MAPS[name].counts:
+        _refuse_negative(block, first_row, name)
+    zero = np.flatnonzero(peaks_of(block) == 0)
     if zero.size and zero_rows.rule == "error":
-        total = "X" if name == "hyperspherical" else "abs(X)"
+        total = "X" if MAPS[name].counts else "abs(X)"
         raise InputError(
             f"row {first_row + zero[0]} (counted from 0) is all zero and has no image on the "
             f"sphere: drop it with X[{total}.sum(axis=1) > 0], and its label, or give "
@@ -234,25 +246,19 @@ def _map_and_warn(name: SphereMap, X: ArrayLike | Any, zero_rule: ZeroRule) -> R
     return rows
 
 
-def row_norms(block: Rows) -> Floats:
-    """Return the Euclidean norms of the rows, (rows,), safe from overflow and underflow."""
-    with np.errstate(over="ignore"):  # a norm above the largest float64 is infinite
-        return _euclidean(_scaled(block), block) / _exact_scale(_peaks(block))
-
-
 def _rows(X: ArrayLike | Any) -> Rows:
     samples = from_memory(X)
     return next(samples.blocks(samples.shape[0]))
 
 
 def _refuse_nonfinite(block: Rows, first_row: int) -> None:
-    wrong = np.flatnonzero(~np.isfinite(_values(block)))
+    wrong = np.flatnonzero(~np.isfinite(values_of(block)))
     if wrong.size:
         _refuse(block, wrong[0], first_row, "but samples must be finite: drop it or fill it in")
 
 
-def _refuse_negative(block: Rows, first_row: int) -> None:
-    values = _values(block)
+def _refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") -> None:
+    values = values_of(block)
     wrong = np.flatnonzero(values < 0)
     if wrong.size:
         few = wrong.size <= max(1.0, _FEW * values.size)
@@ -261,7 +267,7 @@ def _refuse_negative(block: Rows, first_row: int) -> None:
             block,
             wrong[0],
             first_row,
-            f"but the hyperspherical map needs non-negative samples: {_CLIP if near else ''}take a "
+            f"but the {name} map needs non-negative samples: {_CLIP if near else ''}take a "
             "Gaussian kernel, which takes z-scores and other signed values as they are (--kernel "
             "gaussian, kernel='gaussian'), or the projective map, for which only directions matter "
             "(--map projective, sphere_map='projective', dhsk.projective_map)"
@@ -270,81 +276,9 @@ def _refuse_negative(block: Rows, first_row: int) -> None:
 
 
 def _refuse(block: Rows, position: np.intp, first_row: int, reason: str) -> NoReturn:
-    """Refuse the entry at a flat position of `_values`."""
+    """Refuse the entry at a flat position of `values_of`."""
     row, column = place_of(block, int(position))
-    value = _values(block).reshape(-1)[position]
+    value = values_of(block).reshape(-1)[position]
     raise InputError(
         f"row {first_row + row}, column {column} (counted from 0) holds {value}, {reason}"
     )
-
-
-def _values(block: Rows) -> Floats:
-    """Return the stored values: (rows, dim) dense, (nnz,) for CSR."""
-    return block.data if isinstance(block, csr_array) else block
-
-
-def _rebuilt(values: Floats, block: Rows) -> Rows:
-    """Return a block of the same structure with other values, without zeros."""
-    if not isinstance(block, csr_array):
-        return values
-    # Copies, because dropping the entries that underflowed moves indices in place.
-    structure = block.indices.copy(), block.indptr.copy()
-    rebuilt = csr_array((values, *structure), shape=block.shape)
-    rebuilt.eliminate_zeros()
-    return rebuilt
-
-
-def _spread(per_row: Floats, block: Rows) -> Floats:
-    """Broadcast one number per row to the shape of `_values`."""
-    if isinstance(block, csr_array):
-        return np.repeat(per_row, np.diff(block.indptr))
-    return per_row.reshape(-1, 1)
-
-
-def _reduce_rows(operation: np.ufunc, values: Floats, block: Rows) -> Floats:
-    """Reduce each row over its stored values, (rows,); 0 for a row that stores none.
-
-    numpy sums pairwise here: the error grows with log(dim), not with dim.
-    """
-    if not isinstance(block, csr_array):
-        return np.asarray(operation.reduce(values, axis=1), dtype=np.float64)
-    reduced = np.zeros(block.shape[0])
-    filled = np.diff(block.indptr) > 0
-    if filled.any():
-        reduced[filled] = operation.reduceat(values, block.indptr[:-1][filled])
-    return reduced
-
-
-def _peaks(block: Rows) -> Floats:
-    """Return the largest magnitude of each row, (rows,)."""
-    values = _values(block)
-    highest = _reduce_rows(np.maximum, values, block)
-    return np.maximum(highest, -_reduce_rows(np.minimum, values, block))
-
-
-def _exact_scale(peaks: Floats) -> Floats:
-    """Return powers of two that scale the peaks to about 1; multiplying by them is exact."""
-    _, exponents = np.frexp(peaks)
-    scale: Floats = np.ldexp(1.0, -np.clip(exponents, -1022, 1022))
-    return scale
-
-
-def _scaled(block: Rows) -> Floats:
-    """Return new values, scaled by row so that neither sums nor squares overflow or vanish."""
-    return _values(block) * _spread(_exact_scale(_peaks(block)), block)
-
-
-def _sqrt_shares(scaled: Floats, block: Rows) -> Rows:
-    """Return sqrt(x / sum x) by row of scaled values, which it overwrites."""
-    scaled /= _spread(_above_zero(_reduce_rows(np.add, scaled, block)), block)
-    return _rebuilt(np.sqrt(scaled, out=scaled), block)
-
-
-def _above_zero(divisors: Floats) -> Floats:
-    """The same divisors, with ones in place of the zeros of all-zero rows."""
-    return np.where(divisors == 0, 1.0, divisors)
-
-
-def _euclidean(scaled: Floats, block: Rows) -> Floats:
-    """Return the norms of rows of scaled values, (rows,)."""
-    return np.sqrt(_reduce_rows(np.add, np.square(scaled), block))

@@ -13,13 +13,14 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Rows, blocks
+from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, csr_block, flat_shape
-from dhsk.samples.binary import in_blocks
-from dhsk.samples.paths import Origin
+from dhsk.samples.csv_tables import read_records
+from dhsk.samples.format import Asked, Format, described
+from dhsk.samples.names import shown
+from dhsk.samples.paths import Origin, packed
 from dhsk.samples.spill import Spill
-from dhsk.samples.table import read_records, shown
 
 _ENTRY: Final = np.dtype([("sample", "i4"), ("feature", "i4"), ("value", "f8")])
 
@@ -73,27 +74,15 @@ class MarketSamples(Samples):
     of 16 bytes each, in the order of the samples.
     """
 
-    source: str
-    shape: tuple[int, int]
-    nnz: int
-    indptr: NDArray[np.int64] = field(repr=False)
     entries: Spill = field(repr=False)
-    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
-    sample_names: tuple[str, ...] | None = field(default=None, repr=False)
-    is_sparse = True
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        for part in blocks(self.shape[0], rows):
-            indptr = self.indptr[part.start : part.stop + 1]
+        for _, indptr in self.row_parts(rows):
             found = self.entries.read(int(indptr[0]), int(indptr[-1]))
             yield csr_block(found["value"].copy(), found["feature"].copy(), indptr, self.shape[1])
 
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        return in_blocks(self.sample_names, rows)
 
-
-def open_market(origin: Origin) -> MarketSamples:
+def _open(origin: Origin, _: Asked) -> MarketSamples:
     """Open a matrix of samples by features; beside the files of 10x Genomics, of genes by cells.
 
     Those are barcodes.tsv and features.tsv or genes.tsv, compressed or not, with the same prefix as
@@ -111,7 +100,8 @@ def open_market(origin: Origin) -> MarketSamples:
     indptr = np.concatenate([[0], np.cumsum(counts)])
     if not is_sorted:
         entries = _sorted(entries, indptr)
-    return MarketSamples(source, shape, entries.size, indptr, entries, genes, barcodes)
+    known: Any = {"indptr": indptr, "feature_names": genes, "names": barcodes}
+    return MarketSamples(source, shape, entries, nnz=entries.size, **known)
 
 
 def _read_head(source: str, handle: Stream) -> _Head:
@@ -257,3 +247,6 @@ def matrix_of_folder(origin: Origin) -> Origin | None:
         if (origin.path / name).is_file():
             return Origin.of(origin.path / name)
     return None
+
+
+FORMAT = Format(packed(".mtx"), _open, described("a sparse matrix"))

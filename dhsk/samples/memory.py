@@ -11,59 +11,31 @@ from scipy.sparse import csr_array, issparse
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape
-from dhsk.samples.binary import in_blocks
-from dhsk.samples.names import names_in
+from dhsk.samples.names import listed, names_in
 
 
 @dataclass(frozen=True, eq=False)
 class DenseSamples(Samples):
     """A numpy array; each block is a float64 copy."""
 
-    source: str
-    shape: tuple[int, int]
     array: NDArray[Any] = field(repr=False)
-    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
-    sample_names: tuple[str, ...] | None = field(default=None, repr=False)
-    is_sparse = False
-    nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         for part in blocks(self.shape[0], rows):
             yield dense_block(self.array[part])
-
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        return in_blocks(self.sample_names, rows)
 
 
 @dataclass(frozen=True, eq=False)
 class CsrSamples(Samples):
     """A CSR array; each block is a float64 copy."""
 
-    source: str
-    shape: tuple[int, int]
-    nnz: int
     matrix: Any = field(repr=False)
-    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
-    sample_names: tuple[str, ...] | None = field(default=None, repr=False)
-    is_sparse = True
-
-    @property
-    def indptr(self) -> NDArray[Any]:  # type: ignore[override]  # not a copy
-        """Row pointers, as in CSR."""
-        return np.asarray(self.matrix.indptr)
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        matrix = self.matrix
-        for part in blocks(self.shape[0], rows):
-            indptr = matrix.indptr[part.start : part.stop + 1]
+        for _, indptr in self.row_parts(rows):
             entries = slice(indptr[0], indptr[-1])
-            data, indices = matrix.data[entries].copy(), matrix.indices[entries].copy()
+            data, indices = self.matrix.data[entries].copy(), self.matrix.indices[entries].copy()
             yield csr_block(data, indices, indptr, self.shape[1])
-
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        return in_blocks(self.sample_names, rows)
 
 
 def is_anndata(X: Any) -> bool:
@@ -135,8 +107,8 @@ def from_table(X: Any, drop_columns: Sequence[str] = (), id_column: str | None =
     columns = list(getattr(X, "columns", ()))
     unknown = next((name for name in left_out if name not in columns), None)
     if unknown is not None:
-        listed = ", ".join(map(str, columns[:10])) or "none"
-        raise InputError(f"X has no column {unknown!r}: its columns are {listed}")
+        known = listed(list(map(str, columns)), 10) or "none"
+        raise InputError(f"X has no column {unknown!r}: its columns are {known}")
     ids = getattr(X, "index", None) if id_column is None else list(map(str, X[id_column]))
     if left_out:
         X = X[[name for name in columns if name not in left_out]]
@@ -152,7 +124,7 @@ def _with_ids(samples: Any, ids: Any) -> Samples:
     names = names_in(ids) if hasattr(ids, "__iter__") else None
     if names is None or len(names) != samples.shape[0]:
         return cast("Samples", samples)
-    return cast("Samples", replace(samples, sample_names=names))
+    return cast("Samples", replace(samples, names=names))
 
 
 def from_memory(
@@ -176,7 +148,7 @@ def from_memory(
     if array.dtype.kind == "O":
         array = _from_objects(array, source, getattr(X, "columns", None))
     check_real(source, array.dtype)
-    return DenseSamples(source, shape, array, names)
+    return DenseSamples(source, shape, array, feature_names=names)
 
 
 def _from_objects(array: NDArray[Any], source: str, columns: Any) -> NDArray[np.float64]:
@@ -213,4 +185,5 @@ def _from_sparse(X: Any, source: str, names: tuple[str, ...] | None) -> CsrSampl
         matrix.check_format(full_check=True)
     except ValueError as error:
         raise InputError(f"{source} is an inconsistent CSR matrix: {error}") from error
-    return CsrSamples(source, shape, int(matrix.nnz), matrix, names)
+    known: Any = {"nnz": int(matrix.nnz), "indptr": matrix.indptr, "feature_names": names}
+    return CsrSamples(source, shape, matrix, **known)

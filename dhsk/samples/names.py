@@ -1,4 +1,8 @@
-"""Feature names: columns are put in the order of known names, or refused."""
+"""Feature names: columns are put in the order of known names, or refused.
+
+Names are no part of the fingerprint, as the same values may come from a file without names.
+Rejected: leaving out unknown columns, as a wrong file with more names would pass.
+"""
 
 import warnings
 from collections import Counter
@@ -7,29 +11,33 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Indices, Rows
 from dhsk.errors import InputError, InputWarning
-from dhsk.samples.base import Samples, csr_block
+from dhsk.samples.base import Samples, WrappedSamples, csr_block
 
 _NAMED: Final = 5
 """Largest number of names in a message, as in scikit-learn."""
 
+_LISTED: Final = 10
+"""Largest number of columns of a file in a message."""
+
+_WIDEST: Final = 40
+"""Largest number of characters of a name or value in a message."""
+
 
 @dataclass(frozen=True, eq=False)
-class ReorderedSamples(Samples):
+class ReorderedSamples(WrappedSamples):
     """Samples with their columns in another order; takes the memory of one more block."""
 
-    samples: Samples
-    feature_names: tuple[str, ...] = field()
     columns: Indices = field(repr=False)
     """Column of each feature in `samples`, (dim,)."""
 
     def __post_init__(self) -> None:
-        same = self.samples
-        for name in ("source", "shape", "is_sparse", "nnz", "indptr"):
-            object.__setattr__(self, name, getattr(same, name))
+        super().__post_init__()
+        object.__setattr__(self, "vectorizer", None)  # its vocabulary has the other order
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         dim = self.shape[1]
@@ -40,10 +48,6 @@ class ReorderedSamples(Samples):
                 yield csr_block(block.data, places[block.indices], block.indptr, dim)
             else:
                 yield np.take(block, self.columns, axis=1)
-
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        return self.samples.ids(rows)
 
 
 def in_order(
@@ -68,12 +72,12 @@ def in_order(
     twice = [name for name, count in Counter(own).items() if count > 1]
     if twice:
         raise InputError(
-            f"{samples.source} has the features of {of} in another order, and {_listed(twice)} "
+            f"{samples.source} has the features of {of} in another order, and {listed(twice)} "
             "more than once: make the names unique before training"
         )
     place = {name: column for column, name in enumerate(own)}
     columns = np.array([place[name] for name in names], dtype=np.intp)
-    return ReorderedSamples(samples, tuple(names), columns)
+    return ReorderedSamples(samples, columns, feature_names=tuple(names))
 
 
 def table_in_order(X: Any, names: Sequence[str] | None) -> Any:
@@ -109,19 +113,38 @@ def _beyond(names: Sequence[str], others: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if left[name]]
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-
-
 def _difference(
     source: str, of: str, dim: int, missing: Sequence[str], unknown: Sequence[str]
 ) -> str:
     parts = []
     if missing:
-        parts.append(f"lacks {len(missing):,} of the {dim:,} features of {of} ({_listed(missing)})")
+        parts.append(f"lacks {len(missing):,} of the {dim:,} features of {of} ({listed(missing)})")
     if unknown:
-        parts.append(f"has {len(unknown):,} that {of} does not know ({_listed(unknown)})")
+        parts.append(f"has {len(unknown):,} that {of} does not know ({listed(unknown)})")
     return (
         f"{source} {' and '.join(parts)}: give the same features, in any order, and leave others "
         "out: with --drop-column NAME of a table, as adata[:, names] of AnnData"
+    )
+
+
+def shown(text: str) -> str:
+    """Quote a name or value from a file, shortened if it is long."""
+    return repr(text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}...")
+
+
+def listed(names: Sequence[str], most: int = _NAMED) -> str:
+    """The first names."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """List the first names of columns, each shortened if it is long."""
+    return listed([shown(name)[1:-1] for name in names[: _LISTED + 1]], _LISTED)
+
+
+def as_text(names: NDArray[Any]) -> tuple[str, ...]:
+    """Names as strings; bytes are decoded as UTF-8, invalid ones as hexadecimal escapes."""
+    return tuple(
+        n.decode("utf-8", "backslashreplace") if isinstance(n, bytes) else str(n)
+        for n in names.tolist()
     )

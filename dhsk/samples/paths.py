@@ -21,19 +21,6 @@ from dhsk.objects.faults import UnansweredError
 from dhsk.objects.path import SCHEME, ObjectPath, Version
 from dhsk.objects.places import Place, is_url
 
-TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-JSONL = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
-TEXT_FILES = (".txt", ".txt.gz")
-FASTA = tuple(
-    name + end
-    for name in (".fasta", ".fa", ".fna", ".ffn", ".faa", ".frn", ".fas")
-    for end in ("", ".gz")
-)
-FASTQ = (".fastq", ".fastq.gz", ".fq", ".fq.gz")
-ARROW = (".parquet", ".feather")
-MARKET = (".mtx", ".mtx.gz")
-SVMLIGHT = (".svm", ".svm.gz", ".svmlight", ".svmlight.gz", ".libsvm", ".libsvm.gz")
-
 # What numpy, zipfile, gzip, zarr, h5py and scikit-learn raise on damaged files.
 _UNREADABLE = (
     OSError,
@@ -51,9 +38,11 @@ _UNREADABLE = (
 _MOST_NAMES = 1000
 """Names of a folder among which a file that is not there is looked for."""
 
-_TEXTS = (*TABLES, *JSONL, *TEXT_FILES, *FASTA, *FASTQ)
-
 _ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")  # of format 3, and 2
+
+
+class _NotUtf8Error(ValueError):
+    """Text in another encoding; says what it is, and the way out."""
 
 
 @contextmanager
@@ -72,12 +61,8 @@ def reading(name: str) -> Iterator[None]:
                 f"{name} cannot be read ({os.strerror(error.errno)}): make it readable, or give "
                 "another file"
             ) from error
-        text = name.lower().endswith(_TEXTS)
-        if text and isinstance(error, UnicodeDecodeError) and error.encoding.startswith("utf-8"):
-            raise InputError(
-                f"{name} is not UTF-8 text (byte {error.object[error.start]:#x}): save it as "
-                "UTF-8, as iconv -f WINDOWS-1252 -t UTF-8 does"
-            ) from error
+        if isinstance(error, _NotUtf8Error):
+            raise InputError(f"{name} {error}") from error
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{name} cannot be read, is it complete? ({reason})") from error
 
@@ -160,8 +145,11 @@ class Origin:
                 yield plain
 
     @contextmanager
-    def open_text(self) -> Iterator[TextIO]:
-        """Open the file for reading as text, in UTF-8 or by its byte order mark."""
+    def open_text(self, newline: str | None = "") -> Iterator[TextIO]:
+        """Open the file for reading as text, in UTF-8 or by its byte order mark.
+
+        With None as `newline`, line ends of all systems become line feeds.
+        """
         with self.open_bytes() as handle:
             # Spreadsheets write a byte order mark, which would become part of a name: in UTF-8 for
             # CSV, in UTF-16 for "Unicode text".
@@ -173,8 +161,16 @@ class Origin:
                     "what it is"
                 )
             encoding = "utf-16" if marked else "utf-8-sig"
-            with TextIOWrapper(handle, encoding=encoding, newline="") as text:
-                yield text
+            with TextIOWrapper(handle, encoding=encoding, newline=newline) as text:
+                try:
+                    yield text
+                except UnicodeDecodeError as error:
+                    if marked:
+                        raise
+                    raise _NotUtf8Error(
+                        f"is not UTF-8 text (byte {error.object[error.start]:#x}): save it as "
+                        "UTF-8, as iconv -f WINDOWS-1252 -t UTF-8 does"
+                    ) from error
 
     def refuse_key(self, keyed: str) -> None:
         """Refuse a `FILE:KEY` argument whose file has no parts to choose from."""
@@ -183,6 +179,11 @@ class Origin:
                 f"{self}: a {self.suffix} file has no parts, so give {self.path} without "
                 f"':{self.key}' ({keyed})"
             )
+
+
+def packed(*suffixes: str) -> tuple[str, ...]:
+    """Suffixes of a format whose files may be compressed: each, and the same with `.gz`."""
+    return tuple(suffix + end for suffix in suffixes for end in ("", ".gz"))
 
 
 def _split(source: str) -> tuple[Place, str | None, str | None]:
@@ -212,12 +213,6 @@ def _split(source: str) -> tuple[Place, str | None, str | None]:
             "file, with the extension of its format"
         )
     raise InputError(f"there is no file {source}{_near(whole)}")
-
-
-def lines_of(text: str) -> list[str]:
-    """Lines that end as in some system; `splitlines` also divides at the signs of Unicode."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return lines if lines[-1] else lines[:-1]
 
 
 def what_it_is(path: Path) -> str:

@@ -1,54 +1,50 @@
-"""Samples from any source: an array, a sparse matrix or a file."""
+"""Samples from any source: an array, a sparse matrix or a file; and the table of formats."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 from numpy.typing import ArrayLike
 
 from dhsk.errors import InputError
-from dhsk.samples.arrow import holds_texts, open_arrow
+from dhsk.samples import (
+    arrow,
+    binary,
+    csv_tables,
+    h5ad,
+    json_lines,
+    market,
+    sequences,
+    svmlight,
+    text_folder,
+    zarr_folder,
+)
 from dhsk.samples.base import Samples
-from dhsk.samples.binary import open_npy, open_npz
 from dhsk.samples.chunked import open_chunked
-from dhsk.samples.documents import (
-    TEXT_FIELD,
-    Documents,
-    is_text,
-    one_text,
-    open_json_lines,
-    open_text_column,
-    open_text_folder,
-)
-from dhsk.samples.h5ad import open_h5ad
-from dhsk.samples.market import matrix_of_folder, open_market
+from dhsk.samples.format import Asked, Documents, Format, SamplesFile
 from dhsk.samples.memory import are_texts, from_anndata, from_table, is_anndata, refuse_gram
-from dhsk.samples.paths import (
-    ARROW,
-    FASTA,
-    FASTQ,
-    JSONL,
-    MARKET,
-    SVMLIGHT,
-    TABLES,
-    TEXT_FILES,
-    Origin,
-    reading,
-)
-from dhsk.samples.sequences import Strings, open_sequences
-from dhsk.samples.spectrum import AnyVectorizer, Spectrum, known_features
-from dhsk.samples.svmlight import open_svmlight
-from dhsk.samples.table import open_table
-from dhsk.samples.texts import open_texts
+from dhsk.samples.paths import Origin, reading
+from dhsk.samples.sequences import Strings
+from dhsk.samples.spectrum import AnyVectorizer, Spectrum
+from dhsk.samples.texts import TextSamples, open_texts
 from dhsk.samples.vectorizer import Vectorizer
-from dhsk.samples.zarr_folder import open_zarr
 
-__all__ = ["Samples", "open_samples"]
+__all__ = ["FORMATS", "Samples", "format_of", "open_samples"]
 
-_BINARY: Final = {".npy": open_npy, ".npz": open_npz, ".h5ad": open_h5ad}
+_ZARR, _FOLDER = zarr_folder.FORMAT, text_folder.FORMAT
+
+FORMATS: Final[tuple[Format, ...]] = (
+    binary.NPY, binary.NPZ, _ZARR, h5ad.FORMAT, market.FORMAT, svmlight.FORMAT,
+    csv_tables.FORMAT, arrow.FORMAT, json_lines.FORMAT, sequences.LINES, sequences.FORMAT, _FOLDER,
+)  # fmt: skip
+"""All formats of files and folders."""
+
+_BY_SUFFIX: Final = {end: own for own in FORMATS for end in own.suffixes if own is not _ZARR}
+
+_SHOWN: Final = 4
+"""Largest number of suffixes of a format in a message."""
 
 
 def open_samples(
@@ -138,114 +134,66 @@ def open_samples(
     >>> [block.shape for block in samples.blocks(rows=2)]
     [(2, 5), (2, 5), (1, 5)]
     """
+    asked = Asked(drop_columns, header, id_column, n_features, vectorizer)
     if isinstance(source, Samples):
         return source
-    if not isinstance(source, str | os.PathLike):
-        refuse_gram(source)
-        if is_anndata(source):
-            return from_anndata(source)
-        if hasattr(source, "chunks") and hasattr(source, "shape"):
-            return open_chunked("X", partial(_lent, source))
-        if are_texts(source):
-            return _counted(Strings(cast("Iterable[str]", source)), vectorizer)
-        return from_table(source, drop_columns, id_column)
-    origin = Origin.of(source)
-    if not origin.is_folder and origin.suffix in (*FASTA, *FASTQ, *TEXT_FILES):
-        return _open_strings(
-            origin, vectorizer, (*drop_columns, *([id_column] if id_column else ()))
-        )
+    if isinstance(source, str | os.PathLike):
+        return _open_file(Origin.of(source), asked)
+    refuse_gram(source)
+    if is_anndata(source):
+        return from_anndata(source)
+    if hasattr(source, "chunks") and hasattr(source, "shape"):
+        return open_chunked("X", partial(_lent, source))
+    if are_texts(source):
+        return counted(Strings(cast("Iterable[str]", source)), vectorizer)
+    return from_table(source, drop_columns, id_column)
+
+
+def _open_file(origin: Origin, asked: Asked) -> Samples:
     if origin.is_text_folder:
-        origin = matrix_of_folder(origin) or origin
-    names = known_features(vectorizer)
-    if is_text(origin, names, header):
-        return _open_text(origin, vectorizer, drop_columns, header, id_column)
-    if origin.suffix in ARROW:
-        if holds_texts(origin, names):
-            origin = replace(origin, key=TEXT_FIELD)
-        found = open_arrow(origin, drop_columns, id_column)
-        if isinstance(found, Documents):
-            return _counted(found, vectorizer)
-        return found
-    named = [*drop_columns, *([] if id_column is None else [id_column])]
-    if named and origin.suffix not in TABLES:
+        origin = market.matrix_of_folder(origin) or origin
+    own = format_of(origin)
+    if own is None:
+        refuse_unknown(origin, "samples", FORMATS)
+    if asked.named and not own.has_columns:
+        known = [end for each in FORMATS if each.has_columns for end in each.suffixes]
         raise InputError(
-            f"{origin.path} has no named columns ({', '.join(named)}): "
-            f"only {', '.join(TABLES)} files have"
+            f"{origin.path} has no named columns ({', '.join(asked.named)}): only "
+            f"{', '.join(known)} files have"
         )
+    found = own.open(origin, asked)
+    return counted(found, asked.vectorizer) if isinstance(found, Documents) else found
+
+
+def format_of(origin: Origin) -> Format | None:
+    """Format of a file or folder; None for an unknown suffix."""
     if origin.is_folder:
-        return open_zarr(origin)
-    suffix = origin.suffix
-    if suffix in _BINARY:
-        return _BINARY[suffix](origin)
-    if suffix in MARKET:
-        return open_market(origin)
-    if suffix in SVMLIGHT:
-        return open_svmlight(origin, n_features)
-    if suffix in TABLES:
-        return open_table(origin, drop_columns, header, id_column)
-    known = ", ".join(
-        (
-            *(".npy", ".npz", ".zarr", ".h5ad", *ARROW, *MARKET, *SVMLIGHT, *TABLES, *JSONL),
-            *(FASTA[0], FASTQ[0], TEXT_FILES[0]),
-        )
-    )
+        return _ZARR
+    return _FOLDER if origin.is_text_folder else _BY_SUFFIX.get(origin.suffix)
+
+
+def describe(origin: Origin) -> SamplesFile | None:
+    """Describe a file or a folder of samples; None if it is none. Few rows are read."""
+    own = format_of(origin)
+    return None if own is None else own.describe(origin)
+
+
+def refuse_unknown(origin: Origin, what: str, formats: Iterable[Format]) -> NoReturn:
+    """Refuse a file of another format than some, which have what is read."""
+    known = ", ".join(suffix for each in formats for suffix in each.suffixes[:_SHOWN])
     raise InputError(
-        f"{origin.path} is in an unknown format ({suffix or 'no extension'}): "
-        f"samples are read from {known}, and folders of .txt"
+        f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): {what} are "
+        f"read from {known}, and folders of .txt"
     )
 
 
-def _open_strings(
-    origin: Origin, vectorizer: AnyVectorizer | None, named: Sequence[str]
-) -> Samples:
-    """Open a file of strings; of a known vocabulary of words it is one text."""
-    if isinstance(vectorizer, Vectorizer) and vectorizer.vocabulary and origin.suffix in TEXT_FILES:
-        return open_texts(one_text(origin), vectorizer)
-    if not isinstance(vectorizer, Spectrum):
-        raise InputError(
-            f"{origin.path} holds strings: say how long the substrings are that are counted, as "
-            "--spectrum 6 (vectorizer=dhsk.Spectrum(6))"
-        )
-    if named:
-        raise InputError(f"{origin.path} has no named columns: leave out {', '.join(named)}")
-    return _counted(open_sequences(origin), vectorizer)
-
-
-def _counted(documents: Documents, vectorizer: AnyVectorizer | None) -> Samples:
+def counted(documents: Documents, vectorizer: AnyVectorizer | None) -> TextSamples:
     """Count the words or substrings of raw texts."""
     if isinstance(vectorizer, Spectrum):
         from dhsk.samples.counted import open_spectrum  # numba is loaded when it is needed
 
         return open_spectrum(documents, vectorizer)
     return open_texts(documents, vectorizer or Vectorizer())
-
-
-def _open_text(
-    origin: Origin,
-    vectorizer: AnyVectorizer | None,
-    drop_columns: Sequence[str],
-    header: bool | None,
-    id_column: str | None,
-) -> Samples:
-    """Open raw texts."""
-    if drop_columns and origin.suffix not in TABLES:  # of a table one column is read anyway
-        raise InputError(
-            f"{origin} is text, and its features are words: leave out --drop-column "
-            f"{drop_columns[0]} (drop_columns)"
-        )
-    documents: Documents
-    if origin.suffix in TABLES:
-        documents = open_text_column(origin, header, id_column)
-    elif origin.suffix in JSONL:
-        documents = open_json_lines(origin, id_column)
-    elif id_column is None:
-        documents = open_text_folder(origin)
-    else:
-        raise InputError(
-            f"{origin.path} is a folder of texts, whose ids are their paths: leave out --id-column "
-            f"{id_column}"
-        )
-    return _counted(documents, vectorizer)
 
 
 @contextmanager

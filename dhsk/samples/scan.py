@@ -14,7 +14,8 @@ from scipy.sparse import csr_array
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
-from dhsk.samples.maps import SphereMap, check_rows, row_norms
+from dhsk.samples.images import row_norms
+from dhsk.samples.maps import SphereMap, check_rows
 from dhsk.samples.zeros import ZeroRows
 
 UNIT_TOLERANCE = 1e-6

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
-from dhsk.samples.readers import open_samples
+from dhsk.samples.readers import counted, open_samples
 from dhsk.samples.sequences import Strings
 from dhsk.samples.spectrum import LetterKind, Spectrum
 from dhsk.samples.texts import TextSamples
@@ -105,26 +105,25 @@ def _counted(source: str | os.PathLike[str] | Iterable[str], spectrum: Spectrum)
     """Samples of strings in a file or in memory."""
     if isinstance(source, str | os.PathLike):
         samples = open_samples(source, vectorizer=spectrum)
-        if not isinstance(samples, TextSamples):
-            raise InputError(
-                f"{source} holds numbers and no strings: name a column or field of strings as "
-                f"{Path(source).name}:NAME"
-            )
-        return samples
-    from dhsk.samples.counted import open_spectrum  # numba is loaded when it is needed
-
-    return open_spectrum(Strings(source), spectrum)
+        if isinstance(samples, TextSamples):
+            return samples
+        raise InputError(
+            f"{source} holds numbers and no strings: name a column or field of strings as "
+            f"{Path(source).name}:NAME"
+        )
+    return counted(Strings(source), spectrum)
 
 
-def _whole(samples: TextSamples) -> Any:
+def _whole(samples: Any) -> Any:
     """All counts, with columns in order."""
-    from dhsk.samples.row_order import write_in_order  # numba is loaded when it is needed
+    from dhsk.samples.tally import write_in_order  # numba is loaded when it is needed
 
     index = np.int32 if max(samples.nnz, samples.shape[1]) < 2**31 else np.int64
     data, indices, done = np.empty(samples.nnz, np.int64), np.empty(samples.nnz, index), 0
-    for part in _parts(samples.starts):
-        bounds = samples.starts[part.start : part.stop + 1]
-        pairs = samples.entries.read(bounds[0], bounds[-1])
+    starts = samples.counts.starts
+    for part in _parts(starts):
+        bounds = starts[part.start : part.stop + 1]
+        pairs = samples.counts.entries.read(bounds[0], bounds[-1])
         own = pairs["term"], pairs["count"], bounds, samples.columns
         done += write_in_order(*own, indices[done:], data[done:])
     arrays: Any = data, indices, samples.indptr.astype(index)

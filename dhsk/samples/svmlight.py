@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -12,23 +12,21 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, csr_block, flat_shape
-from dhsk.samples.paths import Origin
+from dhsk.samples.format import Asked, Format, described
+from dhsk.samples.paths import Origin, packed
+
+SVMLIGHT = packed(".svm", ".svmlight", ".libsvm")
 
 _LINES_BYTES = 4 * 2**20  # text parsed at a time in the first pass over a file
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SvmlightSamples(Samples):
     """An svmlight file; takes the memory of one block as text and three parsed blocks."""
 
-    source: str
-    shape: tuple[int, int]
-    nnz: int
     origin: Origin
     base: int
     """Index of the first feature in the file: 0 or 1."""
-    indptr: NDArray[np.int64] = field(repr=False, compare=False)
-    is_sparse = True
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         with self.origin.reading(), self.origin.open_bytes() as handle:
@@ -39,7 +37,7 @@ class SvmlightSamples(Samples):
                 yield csr_block(X.data, X.indices - self.base, X.indptr, self.shape[1])
 
 
-def open_svmlight(origin: Origin, n_features: int | None = None) -> SvmlightSamples:
+def _open(origin: Origin, asked: Asked) -> SvmlightSamples:
     """Open an svmlight file, and read it once for its shape.
 
     `n_features` is None for the largest index, as the file does not record it. Indices count from
@@ -47,7 +45,7 @@ def open_svmlight(origin: Origin, n_features: int | None = None) -> SvmlightSamp
     `n_features`.
     """
     origin.refuse_key("the labels stand in the file itself")
-    source = str(origin)
+    source, n_features = str(origin), asked.n_features
     nnz = highest = 0
     lowest = np.inf
     lengths = [np.zeros(1, np.int64)]
@@ -62,11 +60,12 @@ def open_svmlight(origin: Origin, n_features: int | None = None) -> SvmlightSamp
         raise InputError(f"{source} has {dim} features, but only {n_features} are expected")
     indptr = np.cumsum(np.concatenate(lengths))
     shape = flat_shape(source, (len(indptr) - 1, n_features or dim))
-    return SvmlightSamples(source, shape, nnz, origin, base, indptr)
+    return SvmlightSamples(source, shape, origin, base, nnz=nnz, indptr=indptr)
 
 
-def svmlight_labels(origin: Origin) -> Floats:
+def _labels(origin: Origin, _: Asked) -> Floats:
     """Read the labels that begin the lines of an svmlight file, (n_samples,)."""
+    origin.refuse_key("the labels begin its lines")
     labels = [y for _, y in _parsed(origin)]
     return np.concatenate(labels) if labels else np.empty(0)
 
@@ -107,3 +106,6 @@ def _load(lines: Sequence[bytes]) -> tuple[Any, NDArray[Any]]:
 
 def _is_sample(line: bytes) -> bool:
     return bool(line.split(b"#", 1)[0].strip())
+
+
+FORMAT = Format(SVMLIGHT, _open, described("sparse samples and labels", labels=None), _labels)

@@ -1,6 +1,6 @@
 """Features times weights: inverse document frequencies, and samples that are weighted by them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
-from dhsk.samples.base import Samples, csr_block
+from dhsk.samples.base import Samples, WrappedSamples, csr_block
 from dhsk.samples.maps import SphereMap, parse_sphere_map
 from dhsk.samples.scan import rows_within
 
@@ -77,22 +77,12 @@ def weigh(block: Rows, weights: Floats) -> Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedSamples(Samples):
+class WeightedSamples(WrappedSamples):
     """Samples with every feature times its weight; takes the memory of one more block."""
 
-    samples: Samples
     weights: Floats = field(repr=False)
     """Weight of each feature, (dim,), above 0."""
-
-    def __post_init__(self) -> None:
-        same = ("source", "shape", "is_sparse", "nnz", "indptr", "feature_names", "vectorizer")
-        for name in same:
-            object.__setattr__(self, name, getattr(self.samples, name))
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         for block in self.samples.blocks(rows):
             yield weigh(block, self.weights)
-
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        return self.samples.ids(rows)

@@ -2,20 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
 from typing import Any
-
-from numpy.typing import NDArray
 
 from dhsk.errors import InputError, StoreError
 from dhsk.files import parse_json
 from dhsk.objects.faults import UnansweredError
 from dhsk.objects.path import ObjectPath
 from dhsk.objects.places import Place
-from dhsk.samples.base import Samples
-from dhsk.samples.chunked import find_samples, open_chunked
-from dhsk.samples.columns import features_of, read_column, read_index
+from dhsk.samples.format import Asked
 from dhsk.samples.paths import Origin
+from dhsk.samples.trees import tree_format
 
 
 def is_gram_store(folder: Place) -> bool:
@@ -28,50 +25,8 @@ def is_gram_store(folder: Place) -> bool:
         return False
 
 
-def open_zarr(origin: Origin) -> Samples:
-    """Open an array, or a CSR group of AnnData, in a folder; `X` of a group without a key."""
-    if any(map(is_gram_store, (origin.path, *origin.path.absolute().parents))):
-        raise InputError(
-            f"{origin.path} is a Gram store or in one, and its values are not samples: give the "
-            "samples that it was made from, or read it with dhsk.open_gram"
-        )
-    with opened_zarr(origin) as root:
-        if hasattr(root, "shape"):
-            _refuse_key(origin)
-            key = None
-        else:
-            key = find_samples(origin, root)
-            names = read_index(origin, root, features_of(key))
-    if key is None:
-        return open_chunked(str(origin.path), partial(opened_zarr, origin))
-    # Its own origin, which has its own modification time.
-    part = Origin.of(origin.path / key)
-    index = partial(_sample_names, origin)
-    return open_chunked(f"{origin.path}:{key}", partial(opened_zarr, part), names, index)
-
-
-def _sample_names(origin: Origin) -> tuple[str, ...] | None:
-    with opened_zarr(origin) as root:
-        return read_index(origin, root, "obs")
-
-
-def zarr_labels(origin: Origin) -> NDArray[Any]:
-    """Read a vector, or a column of an AnnData folder, `obs/COLUMN`."""
-    with opened_zarr(origin) as root:
-        if hasattr(root, "shape"):
-            _refuse_key(origin)
-        return read_column(origin, root)
-
-
-def _refuse_key(origin: Origin) -> None:
-    if origin.key is not None:
-        raise InputError(
-            f"{origin}: {origin.path} is one array, so give it without ':{origin.key}'"
-        )
-
-
 @contextmanager
-def opened_zarr(origin: Origin) -> Iterator[Any]:
+def _opened(origin: Origin, _: str | None) -> Iterator[Any]:
     """Open the array or group in a folder, whose members are opened when they are used."""
     import zarr
 
@@ -96,3 +51,17 @@ def _store_of(folder: Place) -> Any:
     from dhsk.samples.zarr_objects import ObjectFolder
 
     return ObjectFolder(folder)
+
+
+def _open(origin: Origin, asked: Asked) -> Any:
+    """Open an array, or a CSR group of AnnData, in a folder; `X` of a group without a key."""
+    if any(map(is_gram_store, (origin.path, *origin.path.absolute().parents))):
+        raise InputError(
+            f"{origin.path} is a Gram store or in one, and its values are not samples: give the "
+            "samples that it was made from, or read it with dhsk.open_gram"
+        )
+    return _TREE.open(origin, asked)
+
+
+_TREE = tree_format("zarr", ".zarr", _opened)
+FORMAT = replace(_TREE, open=_open)

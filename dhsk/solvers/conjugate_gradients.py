@@ -1,14 +1,11 @@
 """Preconditioned conjugate gradients on many right-hand sides that share every product."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from dhsk.arrays import Floats, Indices
-from dhsk.execution.checkpoint import Checkpoint
 
 Multiply = Callable[[Floats], Floats]
 """Product of the matrix with the columns of V, (N, k)."""
@@ -25,41 +22,12 @@ class Preconditioner(Protocol):
         """P^-1 R for the columns of R, (N, k)."""
 
 
-@dataclass(eq=False)
-class SolveCheckpoint:
-    """Checkpoint of the state between two products; without a folder nothing is written."""
-
-    entries: Checkpoint = field(default_factory=lambda: Checkpoint(None))
-    name: str = ""
-    """Name of the entry, by everything that determines the state."""
-    quiet: float = 20.0
-    """Time between two entries, as a multiple of the time that one takes to write."""
-    _next: float = field(default=0.0, init=False)
-
-    def keep(self, run: "ConjugateGradients") -> None:
-        """Write the state, unless an earlier entry is recent."""
-        begin = perf_counter()
-        if self.entries.folder is None or begin < self._next:
-            return
-        self.entries.put(self.name, run.arrays(), {"values": run.values()})
-        end = perf_counter()
-        self._next = end + self.quiet * (end - begin)
-
-    def resume(self, run: "ConjugateGradients") -> bool:
-        """Restore the state of an earlier process; whether there was one."""
-        return bool(self.entries.get(self.name, run.restore))
-
-    def drop(self) -> None:
-        """Remove the entry of a finished solve."""
-        self.entries.drop(self.name)
-
-
 class ConjugateGradients:
     """State of all columns of (K + D) B = Y: solutions, residuals, directions, and what was spent.
 
     Each product serves all active columns. Norms of residuals are weighted by 1/D. Without a
     preconditioner D itself is one. The state depends on the arguments and on the number of products
-    alone, so that a run that is restored from `arrays` and `values` ends with the same bits.
+    alone, so that a run that is restored from `entry` ends with the same bits.
 
     Parameters
     ----------
@@ -136,33 +104,24 @@ class ConjugateGradients:
         self.P = (Z + ratio * P)[:, open_]
         self.active, self.inner = columns[open_], inner[open_]
 
-    def arrays(self) -> dict[str, Any]:
-        """Arrays of the state."""
+    def entry(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and numbers of the state."""
         steps = zip(*self.steps, strict=True) if self.steps else ((), (), ())
         parts = [np.concatenate([np.zeros(0), *part]) for part in steps]
-        counts = np.array([len(columns) for columns, _, _ in self.steps], np.int64)
-        own = {name: getattr(self, name) for name in self.ARRAYS}
-        return (
-            own
-            | dict(zip(("columns", "lengths", "ratios"), parts, strict=True))
-            | {"counts": counts}
-        )
+        arrays = {name: getattr(self, name) for name in self.ARRAYS}
+        arrays |= dict(zip(("columns", "lengths", "ratios"), parts, strict=True))
+        arrays["counts"] = np.array([len(columns) for columns, _, _ in self.steps], np.int64)
+        return arrays, {name: getattr(self, name) for name in self.VALUES}
 
-    def values(self) -> dict[str, int]:
-        """Numbers of the state."""
-        return {name: getattr(self, name) for name in self.VALUES}
-
-    def restore(self, kept: dict[str, Any]) -> bool:
-        """Take the state of `arrays` and `values`; an error leaves the own one as it is."""
-        found = {name: kept[name] for name in self.ARRAYS}
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Take the state of `entry`; an error leaves the own one as it is."""
+        found = {name: kept[name] for name in (*self.ARRAYS, *self.VALUES)}
         if found["B"].shape != self.B.shape:
             raise ValueError("another system")
         ends = np.cumsum(kept["counts"])[:-1]
         parts = (np.split(kept[name], ends) for name in ("columns", "lengths", "ratios"))
         steps = [(c.astype(np.intp), a, b) for c, a, b in zip(*parts, strict=True) if c.size]
-        found |= {name: kept["values"][name] for name in self.VALUES}
         vars(self).update(found, steps=steps)
-        return True
 
     def _preconditioned(self, R: Floats) -> Floats:
         return R / self._shift if self._preconditioner is None else self._preconditioner.solve(R)

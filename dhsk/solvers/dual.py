@@ -4,6 +4,10 @@ With b_i = s_i alpha_i, where s are the signs of the classes, the dual of a supp
 maximises s'b - b'Kb/2 over the b_i between 0 and s_i box_i whose sum is 0. Its gradient is
 f = s - K b. Every fold and every C of a pair of classes is such a problem on the same matrix, with
 a box of 0 for each test sample: a column.
+
+Rejected: a submatrix for each fold (its copy costs what its smaller size saves); warm starts along
+times (six pairs of digits, seven times and five C: 80,434 steps from the smaller C, 114,690 from
+the time before).
 """
 
 from collections.abc import Sequence

@@ -17,11 +17,11 @@ from dhsk.solvers.sources import ArraySource
 _POLISHES: Final = 3
 """Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
 
-_READ_AT_ONCE: Final = 2**28
+READ_AT_ONCE: Final = 2**28
 """Entries of the matrix that steps read between two reports, half a second. A constant, as the
 steps begin anew there: results must not depend on who listens."""
 
-_LEAST_AT_ONCE: Final = 1000
+LEAST_AT_ONCE: Final = 1000
 """Fewest steps between two reports."""
 
 
@@ -77,7 +77,7 @@ def solve_one_class(
     product = source.product(b[:, None])[:, 0]
 
     told = _ViolationReport(report, _violation(weights, b, product), tol)
-    at_once = max(_LEAST_AT_ONCE, _READ_AT_ONCE // n)
+    at_once = max(LEAST_AT_ONCE, READ_AT_ONCE // n)
 
     def go_on(tol: float, most: int) -> int:
         gradient, done, more = -product, 0, at_once

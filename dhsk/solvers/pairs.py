@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,9 +53,33 @@ class PairTask:
     ball: bool = False
     """Whether to compute the smallest ball that contains the samples of the pair."""
 
+    def fits(self, room: int) -> bool:
+        """Whether its whole matrix takes at most room bytes."""
+        return matrix_bytes(len(self.pair.members), self.source.dtype) <= room
+
+    def way(self, room: int) -> "Way":
+        """How it is solved, see `way_of`."""
+        return way_of(len(self.pair.members), self.source, room, ball=self.ball)
+
+
+Way: TypeAlias = Literal["whole matrices", "working sets", "rounds"]
+"""How the problems of a pair are solved, see `way_of`."""
 
 Solved: TypeAlias = tuple[Any, list[Fit], float]
 """Key of a task, one fit for each of its columns, and the squared radius of the ball, or 0."""
+
+
+def way_of(n: int, source: Source, room: int, *, ball: bool = False) -> Way:
+    """How the problems of n samples are solved, where their matrix may take `room` bytes.
+
+    A matrix that is small, or is stored, or whose ball is wanted, is read as a whole for any number
+    of support vectors, if it fits. Others of computed values have working sets first.
+    """
+    on_demand = source.computes and not ball
+    fits = matrix_bytes(n, source.dtype) <= room
+    if fits and (not on_demand or n <= FINE_SAMPLES):
+        return "whole matrices"
+    return "working sets" if on_demand else "rounds"
 
 
 def solve_pairs(
@@ -70,50 +94,36 @@ def solve_pairs(
 ) -> Iterator[Solved]:
     """Solve pairs of classes to a KKT violation of tol, in order of completion.
 
-    Small matrices are read as a whole. Larger ones that are computed on demand are solved on
-    working sets, see `dhsk.solvers.decomposition`; what these leave is solved on the whole matrix,
-    if it takes at most room bytes, or else in rounds. Of these, what an earlier run has `found` is
-    not solved again. The option `fine` is for `solve_block`.
+    Each is solved in the way of `way_of`; what working sets leave, see
+    `dhsk.solvers.decomposition`, is solved on the whole matrix if it takes at most room bytes, or
+    else in rounds. Of these, what an earlier run has `found` is not solved again. The option `fine`
+    is for `solve_block`.
     """
     large: dict[int, list[PairTask]] = {}
     known, watch = found or {}, watch or RoundWatch()
 
-    def small() -> Iterator[tuple[PairTask, float, bool]]:
+    def whole(some: Iterable[PairTask]) -> Iterator[Solved]:
+        return executor.run(solve_whole, ((task, tol, fine) for task in some))
+
+    def small() -> Iterator[PairTask]:
         for task in tasks:
-            if _is_small(task, room):
-                yield task, tol, fine
+            if task.way(room) == "whole matrices":
+                yield task
             else:
                 large.setdefault(id(task.source), []).append(task)
 
-    yield from executor.run(solve_whole, small())
+    yield from whole(small())
     for own in large.values():
         left = own
-        if own[0].source.computes and not any(task.ball for task in own):
+        if all(task.way(room) == "working sets" for task in own):
             left = yield from _solve_on_working_sets(own, tol, room, executor, watch)
-        fitting = [task for task in left if _fits(task, room)]
+        fitting = [task for task in left if task.fits(room)]
         yield from (known[task.key] for task in fitting if task.key in known)
-        missing = ((task, tol, fine) for task in fitting if task.key not in known)
-        yield from executor.run(solve_whole, missing)
-        others = [task for task in left if not _fits(task, room)]
+        yield from whole(task for task in fitting if task.key not in known)
+        others = [task for task in left if not task.fits(room)]
         if others:
             yield from (known[task.key] for task in others if task.key in known)
             yield from _solve_in_rounds(others, known.keys(), tol, room, executor, watch)
-
-
-def _fits(task: PairTask, room: int) -> bool:
-    """Whether the whole matrix of a pair fits in some room."""
-    return matrix_bytes(len(task.pair.members), task.source.dtype) <= room
-
-
-def _is_small(task: PairTask, room: int) -> bool:
-    n = len(task.pair.members)
-    return is_small(task.source, n, room, ball=task.ball)
-
-
-def is_small(source: Source, n: int, room: int, *, ball: bool) -> bool:
-    """Whether the matrix of n samples is read as a whole, for any number of support vectors."""
-    computed = source.computes and not ball
-    return matrix_bytes(n, source.dtype) <= room and (not computed or n <= FINE_SAMPLES)
 
 
 def _solve_on_working_sets(
@@ -127,7 +137,7 @@ def _solve_on_working_sets(
     source = tasks[0].source
     pairs = {number: task.pair for number, task in enumerate(tasks)}
     largest = largest_block(room, source.dtype)
-    whole = all(_fits(task, room) for task in tasks)
+    whole = all(task.fits(room) for task in tasks)
     found = Decomposition(tol, largest, whole).solve(source, pairs, executor, watch)
     for number, fits in found.items():
         if fits is not None:

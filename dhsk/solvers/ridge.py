@@ -1,7 +1,7 @@
 """Kernel ridge regression by conjugate gradients; every pass over the matrix serves all targets."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
@@ -9,14 +9,11 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
+from dhsk.execution.checkpoint import NOWHERE, Checkpoint, KeptState
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.run_progress import passes_of_call
 from dhsk.solvers.block_gradients import BlockConjugateGradients
-from dhsk.solvers.conjugate_gradients import (
-    ConjugateGradients,
-    Preconditioner,
-    SolveCheckpoint,
-)
+from dhsk.solvers.conjugate_gradients import ConjugateGradients, Preconditioner
 from dhsk.solvers.lanczos import LanczosRecord
 
 _RESTARTS: Final = 3
@@ -41,8 +38,10 @@ class Means:
 
     preconditioner: Preconditioner | None = None
     """Approximation of K + D; None for D."""
-    checkpoint: SolveCheckpoint = field(default_factory=SolveCheckpoint)
+    checkpoint: Checkpoint = NOWHERE
     """Where a killed solve resumes."""
+    name: str = ""
+    """Name of its entry, by everything that determines the solution."""
 
     @property
     def rank(self) -> int:
@@ -129,18 +128,16 @@ def solve_ridge(
 
     method = BlockConjugateGradients if block else ConjugateGradients
     run = method(multiply, np.ldexp(Y, -exponents), shift, means.preconditioner)
-    means.checkpoint.resume(run)
-    _descend(run, tol, max_passes, means.checkpoint)
-    means.checkpoint.drop()
+    kept = means.checkpoint.state(run, means.name)
+    _descend(run, tol, max_passes, kept)
+    kept.drop()
     residual = run.residual()
     coef = np.ldexp(run.B, exponents)
     record = LanczosRecord(run.steps)
     return RidgeSolution(coef, residual, residual <= tol, run.indefinite, run.passes, record)
 
 
-def _descend(
-    run: ConjugateGradients, tol: float, max_passes: int, checkpoint: SolveCheckpoint
-) -> None:
+def _descend(run: ConjugateGradients, tol: float, max_passes: int, kept: KeptState) -> None:
     """Descend until recomputed residuals are at most tol; the last pass recomputes them."""
     passes = passes_of_call()
     passes.begin(max_passes, tol)
@@ -154,10 +151,10 @@ def _descend(
         while run.active.size and run.passes + 1 < max_passes:
             run.step(tol)
             passes.passed(run.passes, float(run.residual().max()))
-            checkpoint.keep(run)
+            kept.keep()
         run.renew()
         passes.passed(run.passes, float(run.residual().max()))
-        checkpoint.keep(run)
+        kept.keep()
 
 
 def _check_shapes(source: Products, Y: Floats, alpha: Floats) -> Floats:

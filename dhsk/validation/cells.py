@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
 from dhsk.models.pair_fits import PairFits
 from dhsk.results.columns import Certificate, GridPoint, KernelColumns, Row, flat, summarise
-from dhsk.results.schema import read_rows
+from dhsk.results.schema import decoded
 from dhsk.solvers.ball import capacity
 from dhsk.solvers.problems import Pair
 from dhsk.validation.grid import Grid
@@ -57,30 +56,29 @@ class Cells:
             for point, own in found.items()
         }
 
-    def checkpoint(self) -> dict[str, Any]:
-        """Plain values, from which `of_checkpoint` makes the same cells with their arrays."""
-        return {"rows": [flat(row) for row in self.rows], "predicted": self.predicted}
+    def entry(self, rest: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and values of a checkpoint, from which `of_entry` makes the same cells.
 
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Decisions that are kept, one after the other, and the numbers of their rows."""
-        numbers = [n for n, one in enumerate(self.decisions) if one is not None]
-        own = [one for one in self.decisions if one is not None]
-        if not own:
-            return {}
-        return {"decisions": np.concatenate(own), "decided": np.array(numbers)}
+        Arrays are the decisions that are kept, one after the other, and the numbers of their rows.
+        """
+        own = {"rows": [flat(row) for row in self.rows], "predicted": self.predicted}
+        values = {"rest": {**own, **(rest or {})}}
+        decided = {n: one for n, one in enumerate(self.decisions) if one is not None}
+        if not decided:
+            return {}, values
+        decisions = np.concatenate(list(decided.values()))
+        return {"decisions": decisions, "decided": np.array(list(decided))}, values
 
     @classmethod
-    def of_checkpoint(
-        cls, kept: dict[str, Any], arrays: Mapping[str, Any] | None = None
-    ) -> "Cells":
-        """Cells from a checkpoint, also from one of an earlier version, without decisions."""
-        rows, predicted = read_rows(kept["rows"]), kept["predicted"]
+    def of_entry(cls, kept: dict[str, Any]) -> "Cells":
+        """Cells from a checkpoint, which has arrays if decisions were kept."""
+        rows = [decoded(Row, row, f"rows[{i}]") for i, row in enumerate(kept["rest"]["rows"])]
+        predicted = kept["rest"]["predicted"]
         decisions: list[Decisions | None] = [None] * len(rows)
-        if arrays:
-            numbers = arrays["decided"].tolist()
+        if "decided" in kept:
+            numbers = kept["decided"].tolist()
             ends = np.cumsum([len(predicted[number]) for number in numbers])
-            parts = np.split(arrays["decisions"], ends[:-1])
+            parts = np.split(kept["decisions"], ends[:-1])
             for number, part in zip(numbers, parts, strict=True):
                 decisions[number] = part
         return cls(rows, predicted, decisions)

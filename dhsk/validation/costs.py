@@ -12,8 +12,8 @@ from dhsk.kernels import Kernel
 from dhsk.objects.places import entries_of
 from dhsk.planning.fits import SUPPORT, exact_seconds, low_rank_seconds
 from dhsk.planning.prediction import Prediction
-from dhsk.planning.rates_cache import known_rates
-from dhsk.results.asked import LowRank
+from dhsk.planning.rates import known_rates
+from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples
 from dhsk.units import counted
 from dhsk.validation.cells import MOST_BYTES
@@ -57,13 +57,12 @@ def cost_of(
             grid.counts.tolist(), grid.columns, tried, values.cores, values.entry
         )
     else:
-        assert isinstance(low_rank.rank, tuple)  # `checked` has made it one
         solving = sum(
             low_rank_seconds(
                 square.shape[0], values.multiply_adds, rank,
                 grid.columns * len(grid.classes), tried, values.cores,
             )
-            for rank in low_rank.rank
+            for rank in low_rank.ranks
         )  # fmt: skip
     products = runs.disk.stored if stored else runs.disk.samples
     kept = _kept_bytes(grid, tried)

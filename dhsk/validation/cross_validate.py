@@ -20,9 +20,10 @@ from dhsk.files import full_disk_is_budget
 from dhsk.kernels import HeatKernel
 from dhsk.models.problem import ClassWeight
 from dhsk.objects.places import Place, parse_place, scratch_in
-from dhsk.results.asked import Choose, Fitting, LowRank, Output, Refit
+from dhsk.results.asked import Choose, Fitting, Output, Refit
 from dhsk.results.columns import TFIDF, Cell, rows_by_point, summarise
 from dhsk.results.decision import decide, rivals_in
+from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import ChoiceOfBest, Timings
 from dhsk.samples.weighted import MapName
 from dhsk.units import parse_bytes

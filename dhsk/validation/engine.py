@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from numpy.typing import NDArray
 
 from dhsk.arrays import Indices
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
 from dhsk.objects.places import Place
 from dhsk.results.columns import Certificate
@@ -25,7 +25,7 @@ NO_MODEL: Final = (
 
 
 @dataclass(frozen=True)
-class CvOptions(RunOptions):
+class CvOptions(Run):
     """Where a grid is computed, and where finished kernels are kept."""
 
     report: GridProgress = field(default_factory=GridProgress)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.execution.memory import Share
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import executor_of, resources_of
@@ -23,11 +24,10 @@ from dhsk.gram.sides import GramSides
 from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.exact_checkpoint import Layout, drop_layout, kept_layout, progress_of
-from dhsk.models.fit_plan import FitCounts, FitPlan, plan_fits
+from dhsk.models.exact_checkpoint import drop_share, kept_share, progress_of
+from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.gram_source import GramSource
-from dhsk.models.journal import Journal
-from dhsk.models.pair_fits import DECISIONS, MatrixProblem, PairFits, PairSolver, Placement
+from dhsk.models.pair_fits import DECISIONS, MatrixProblem, PairFits, PairSolver
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place
@@ -38,8 +38,8 @@ from dhsk.solvers.ball import balls_about_few
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.eigenvalues import SMALL, leading_eigenvalues
 from dhsk.solvers.problems import make_pairs, members_of_classes
-from dhsk.solvers.round_checkpoint import PREFIX, RoundCheckpoint
 from dhsk.solvers.sources import ArraySource
+from dhsk.solvers.together import PREFIX
 from dhsk.validation.cells import Cells, certificate, rows_of_kernel
 from dhsk.validation.engine import NO_MODEL, CvOptions, Needs
 from dhsk.validation.grid import Grid
@@ -91,7 +91,7 @@ class ExactEngine:
         self._grid = grid
         self._options = options
         self._resources = resources_of(options.client, options.memory)
-        self._journal = Journal(options.journal)
+        self._kept = Checkpoint(options.journal)
         self._rows: list[Row] = []
         self._blocks: dict[tuple[Place, Kernel], ClassBlocks] = {}
         self._stale = options.table  # of an earlier grid; it stays if the samples are refused
@@ -103,7 +103,7 @@ class ExactEngine:
         self._on_sets, self._layout = False, ""
         self._plan = self._plan_of(counts, dtype, max(1, n_kernels))
 
-    def _plan_of(self, counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int) -> FitPlan:
+    def _plan_of(self, counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int) -> Share:
         """Plan of the fits of the grid; it decides whether they are solved on working sets."""
         matrices, square = self._matrices, self._matrices.square
         given = isinstance(square, GramMatrix) and square.computed
@@ -184,34 +184,34 @@ class ExactEngine:
         solver, missing = self._solver(self._grid.weights, problems), []
         columns, told = self._grid.at(problems[0].C).columns, self._options.report
         for k, problem in enumerate(problems):
-            kept = self._journal.get(problem.name)
+            kept = self._kept.get(problem.name, Cells.of_entry)
             if kept is None:
                 missing.append(k)
             else:
                 told.trying(matrices[k].names.label)
-                yield k, Cells.of_checkpoint(kept[1], self._journal.arrays(problem.name))
+                yield k, kept
         found = (len(problems) - len(missing)) * columns
         told.advance(DECISIONS, found, found=True)
         told.advance(FITS, found * solver.n_pairs, found=True)
         missing.sort(key=lambda k: _steepness(matrices[k]))
-        solver.on_fits = self._counted([matrices[k].names.label for k in missing], solver, columns)
-        with told.part(FITS, span=columns * solver.n_pairs):
+        fits_of_kernel = columns * solver.n_pairs
+        # Not of the solver: in a cycle it would keep what workers hold until garbage is collected.
+        solver.on_fits = self._counted([matrices[k].names.label for k in missing], fits_of_kernel)
+        with told.part(FITS, span=fits_of_kernel):
             for k, fits in solver.solved(missing):
                 with told.part(DECISIONS, columns):
                     cells = self._scored(solver, k, fits, matrices[k].names, C_scaled)
-                self._journal.put(problems[k].name, [], cells.checkpoint(), cells.arrays)
+                self._kept.put(problems[k].name, *cells.entry())
                 solver.forget(k)  # the rows take the place of the fits
                 yield k, cells
         self._forget_layout()
 
     def _forget_layout(self) -> None:
         """Delete the memory that the first call had for its working sets from the checkpoint."""
-        drop_layout(Checkpoint(self._options.journal, PREFIX), self._layout)
+        drop_share(Checkpoint(self._options.journal, PREFIX), self._layout)
 
-    def _counted(
-        self, labels: Sequence[str], solver: PairSolver, columns: int
-    ) -> Callable[[int, bool], None]:
-        """Function that is told of finished fits: it says which kernel is fitted, and counts."""
+    def _counted(self, labels: Sequence[str], each: int) -> Callable[[int, bool], None]:
+        """Function that is told of finished fits: it says which kernel, of `each` fits, is next."""
         told, done, order = self._options.report, 0, list(labels)
         if order:
             told.trying(order[0])
@@ -220,7 +220,7 @@ class ExactEngine:
             nonlocal done
             done += count
             told.advance(FITS, count, found=found)
-            told.trying(order[min(done // (columns * solver.n_pairs), len(order) - 1)])
+            told.trying(order[min(done // each, len(order) - 1)])
 
         return advance
 
@@ -248,11 +248,10 @@ class ExactEngine:
         executor: Executor = Threads(plan.at_once, plan.at_once if plan.shared else None)
         if not local:
             executor = executor_of(self._options.client, plan.window)
-        entries, room = Checkpoint(self._options.journal, PREFIX), plan.room
+        entries = Checkpoint(self._options.journal, PREFIX)
         if self._on_sets:  # the largest sets decide last bits: they are those of the first call
             self._layout = digest_of([one.name for one in problems], self._options.memory)
-            room = kept_layout(entries, self._layout, Layout(room)).room
-        placement = Placement(executor, room, plan.split_folds, plan.shared)
+            plan = kept_share(entries, self._layout, plan)
         if plan.held:
             problems = [self._held(problem) for problem in problems]
         return PairSolver(
@@ -260,13 +259,14 @@ class ExactEngine:
             weights,
             self._grid.tol,
             problems,
-            placement,
-            self._journal,
+            executor,
+            plan,
+            self._kept,
             balls=not self._on_sets,
             told=self._options.report,
             watch=RoundWatch(
                 lambda one: self._options.report(progress_of(one, source.n)),
-                RoundCheckpoint(entries),
+                entries,
             ),
         )
 
@@ -342,7 +342,7 @@ class ExactEngine:
                 values, exact = leading_eigenvalues(source)
         return RunFacts(
             samples=describe(self._matrices.square, made),
-            plan=tuple((what, value) for what, value in (*gram, *self._plan.table())),
+            plan=tuple((what, value) for what, value in (*gram, *self._plan.table)),
             eigenvalues=tuple(values.tolist()),
             eigenvalues_exact=exact,
             trace=float(source.diagonal().sum()),

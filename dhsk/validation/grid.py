@@ -15,8 +15,8 @@ from dhsk.kernels import (
     CosineKernel,
     HeatKernel,
     Kernel,
-    ParametrixKernel,
     one_or_several,
+    parameters_of,
     parse_kernel,
 )
 from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_factors
@@ -224,12 +224,11 @@ def _chosen(source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | No
     dim = source.shape[1] if isinstance(source, Samples) else source.dim
     given = [] if kernels is None else one_or_several(kernels)
     scales = positive("time_scale", TIME_SCALES if time_scale is None else time_scale)
-    timed = (HeatKernel.name, ParametrixKernel.name)
     chosen = list(
         dict.fromkeys(
             parse_kernel(kernel, dim, scale)
             for kernel in given
-            for scale in (scales if kernel in timed else scales[:1])
+            for scale in (scales if _has_a_time(kernel) else scales[:1])
         )
     )
     if time_scale is None and not chosen:
@@ -238,3 +237,8 @@ def _chosen(source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | No
     elif time_scale is None:
         return chosen
     return list(dict.fromkeys([*(HeatKernel.at_scale(dim, s) for s in scales), *chosen]))
+
+
+def _has_a_time(kernel: Kernel | str) -> bool:
+    """Whether this is the name of a kernel with a time."""
+    return not isinstance(kernel, Kernel) and "time" in parameters_of(kernel)

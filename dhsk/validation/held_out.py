@@ -8,7 +8,7 @@ import numpy as np
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.row_map import RowMap
 from dhsk.models.predict import Predictor
@@ -88,16 +88,16 @@ def score_held_out(
     held_out: HeldOutSamples,
     grid: Grid,
     rule: type[Decided],
-    options: RunOptions,
+    run: Run,
 ) -> HeldOutScore:
     """Score a model on test samples, block by block; count by true and predicted class."""
     begin, k = perf_counter(), len(grid.classes)
     row_map = model.row_map
     # The limit of memory is not for this last step: a refusal would lose the whole grid.
-    options = RunOptions(client=options.client, report=options.report)
+    run = Run(client=run.client, report=run.report)
     predictor = Predictor(row_map, model.rows, model.decisions, model.width)
     samples = row_map.to_predict(held_out.samples)
-    decisions = predictor.whole(samples, options, 8 * model.width)
+    decisions = predictor.whole(samples, run, 8 * model.width)
     row_map.warn(samples)
     found, guess = score(grid.scoring, decisions, np.arange(k), grid.classes, held_out.y, rule)
     confusion = np.zeros((k, k), dtype=np.int64)

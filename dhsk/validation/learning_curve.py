@@ -14,8 +14,9 @@ from dhsk.objects.places import Place
 from dhsk.report import write_report
 from dhsk.report.markup import joined, table, tag
 from dhsk.report.words import score as score_words
-from dhsk.results.asked import StratifiedFolds, check_seed
+from dhsk.results.asked import StratifiedFolds
 from dhsk.results.columns import Cell
+from dhsk.results.low_rank import check_seed
 from dhsk.validation.cross_validate import cross_validate
 from dhsk.validation.folds import FixedFolds, Fold, divide
 from dhsk.validation.input import open_square, samples_first

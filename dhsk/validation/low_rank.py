@@ -1,37 +1,34 @@
 """Cross-validation on features of low rank: every kernel at every rank, all folds and C at once."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Indices
 from dhsk.errors import InputError
-from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import own_room
-from dhsk.execution.memory import Allowance
-from dhsk.execution.options import RunOptions
-from dhsk.execution.workers import resources_of
-from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
+from dhsk.execution.memory import Share
+from dhsk.execution.run import Run
+from dhsk.gram.prepare import Data, check_kernels, takes_float32
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.linear.features import sum_of
 from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.passes import sums
-from dhsk.models.journal import Journal
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
+from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.sources import RowsShape
-from dhsk.models.train_low_rank import LossName, LowRankOptions, train_low_rank
-from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
+from dhsk.models.train_low_rank import train_low_rank
+from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.progress import OnProgress
-from dhsk.results.asked import LowRank, check_seed
 from dhsk.results.columns import Certificate, Row
+from dhsk.results.low_rank import SELECTIONS, LowRank
 from dhsk.results.parts import RunFacts, SamplesSummary
 from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
@@ -57,22 +54,11 @@ def checked(low_rank: LowRank | None, square: Square) -> LowRank | None:
         return None
     if not isinstance(low_rank, LowRank):
         raise InputError(f"low_rank must be a dhsk.LowRank, got {low_rank!r}")
-    for name, known in (("selection", SELECTIONS), ("loss", LOSSES)):
-        given = getattr(low_rank, name)
-        if not isinstance(given, str) or given not in known:
-            raise InputError(f"{name} must be one of {', '.join(known)}, got {given!r}")
-    check_seed(low_rank.random_state)
-    oversampling = real_parameter("oversampling", low_rank.oversampling)
-    if not oversampling >= 1:
-        raise InputError(f"oversampling must be at least 1, got {oversampling!r}")
     if not isinstance(square, Samples):
         raise InputError("low_rank chooses landmarks among samples: give samples, not a matrix")
-    rank: Any = low_rank.rank
-    several = rank if isinstance(rank, Iterable) and not isinstance(rank, str) else [rank]
-    ranks = tuple(sorted({whole_parameter("rank", one, 1) for one in several}))
-    if not ranks:
-        raise InputError("rank must be a number of features, or several, got none")
-    return replace(low_rank, rank=ranks, oversampling=float(oversampling))
+    if not low_rank.method:
+        raise InputError(f"selection must be one of {', '.join(SELECTIONS)}, not indices")
+    return low_rank.checked()
 
 
 @dataclass(frozen=True)
@@ -112,8 +98,8 @@ class LowRankEngine:
         self._grid = grid
         self._options = options
         # It keeps whole kernels.
-        self._where = RunOptions(options.memory, options.client, scratch=options.scratch)
-        self._journal = Journal(options.journal)
+        self._where = Run(options.memory, options.client, scratch=options.scratch)
+        self._kept = Checkpoint(options.journal)
         self._seed = low_rank.random_state
         self._scan: Scan | None = None
         self._checked: set[SphereMap] = set()
@@ -124,12 +110,7 @@ class LowRankEngine:
 
     def needs(self, kernels: Sequence[Kernel]) -> Needs:
         """Memory at the largest rank, on workers about that of this process and theirs."""
-        client, memory = self._options.client, self._options.memory
-        allowed = Allowance.now(memory)
-        if client is not None:
-            r = resources_of(client, memory)
-            allowed = Allowance(memory, r.idle_bytes, r.memory - r.idle_bytes, r.threads)
-        plan = self._plan_within(self._row_map(kernels[0]), self._ranks[-1], allowed)
+        plan = self._plan_of(self._row_map(kernels[0]), self._low_rank.largest)
         return Needs(plan.need.total, stored=False)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[Tried]:
@@ -138,9 +119,8 @@ class LowRankEngine:
         for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
             own = [kernel for kernel in kernels if self._row_map(kernel).sphere_map == sphere_map]
             before = self._zero_rows.count
-            self._scan = scan_side(
-                self._samples, own, sphere_map, self._options.report, self._zero_rows
-            )
+            data = Data([self._samples], own, sphere_map, self._zero_rows)
+            (self._scan,) = data.scan(replace(self._where, report=told))
             if not before:
                 self._zero_rows.warn(self._samples.source, self._samples.shape[0])
             self._checked.add(sphere_map)
@@ -150,7 +130,7 @@ class LowRankEngine:
         self._stale = None
         found = []
         for kernel in kernels:
-            for rank in self._ranks:
+            for rank in self._low_rank.ranks:
                 told.trying(names_of(kernel, self._samples.shape[1]).label, f", rank {rank}")
                 with told.part(FITS, grid.columns):
                     found.append(self._try(kernel, rank, self._scan.fingerprint, grid, scale_C))
@@ -159,21 +139,6 @@ class LowRankEngine:
                 if self._options.table is not None:
                     write_rows(self._rows, self._options.table)
         return found
-
-    @property
-    def _ranks(self) -> Sequence[int]:
-        assert isinstance(self._low_rank.rank, tuple)  # `checked` has made it one
-        return self._low_rank.rank
-
-    def _train_options(self, rank: int) -> LowRankOptions:
-        """Landmarks, features and loss of a rank."""
-        return LowRankOptions(
-            rank=rank,
-            selection=self._low_rank.selection,
-            oversampling=self._low_rank.oversampling,
-            loss=cast(LossName, self._low_rank.loss),
-            seed=self._seed,
-        )
 
     def _row_map(self, kernel: Kernel) -> RowMap:
         """Map of a kernel's samples: the one of the user if the kernel is spherical."""
@@ -185,22 +150,19 @@ class LowRankEngine:
     def _try(self, kernel: Kernel, rank: int, fingerprint: str, grid: Grid, scale_C: bool) -> Tried:
         """Results of one kernel at one rank, from a checkpoint if there is one."""
         row_map = self._row_map(kernel)
-        asked = self._low_rank
-        # The digest of these names in this order names checkpoints: they may not change.
-        how = {"selection": asked.selection, "loss": asked.loss, "oversampling": asked.oversampling}
-        how |= {"rank": rank, "seed": self._seed, "dtype": row_map.dtype}
+        how = asdict(replace(self._low_rank, rank=rank))
+        how |= {"seed": self._seed, "dtype": row_map.dtype}
         key = [kernel.to_spec(), fingerprint, row_map.sphere_map, how]
         folds = [test.tolist() for _, test in grid.folds]
         rest = [folds, grid.tol, grid.scoring.key, grid.C, scale_C]
         weights = np.vstack([grid.all_weights, grid.weights])
         name = digest_of("low rank 2", key, grid.y, weights, *rest)
-        kept = self._journal.get(name)
+        kept = self._kept.get(name, lambda kept: (Cells.of_entry(kept), kept["rest"]))
         if kept is None:
             cells, entry = self._fit(row_map, rank, grid, scale_C)
-            self._journal.put(name, [], cells.checkpoint() | entry, cells.arrays)
+            self._kept.put(name, *cells.entry(entry))
         else:
-            entry = kept[1]
-            cells = Cells.of_checkpoint(entry, self._journal.arrays(name))
+            cells, entry = kept
         return Tried(kernel, rank, entry["C"], cells, entry["trace"])
 
     def _fit(
@@ -208,7 +170,8 @@ class LowRankEngine:
     ) -> tuple[Cells, dict[str, Any]]:
         """Fit all folds and C of a kernel; return what its checkpoint holds beside the cells."""
         begin, run = perf_counter(), RunProgress(self._options.report, approximation=1, training=1)
-        plan = self._planned(row_map, rank)
+        here = self._options.client is None
+        plan = self._plan_of(row_map, rank) if here else None
         with run.part("approximation", 1.0):
             made = self._approximate(row_map, rank, plan, run)
         C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)
@@ -220,37 +183,31 @@ class LowRankEngine:
             Z=made.features,
             grid=grid,
             loss=LOSSES[self._low_rank.loss],
-            room=own_room(self._options.memory) if plan is None else plan.solver,
+            room=own_room(self._options.memory) if plan is None else plan.room,
             seed=self._seed,
-            threads=made.plan.threads,
+            threads=made.plan.at_once,
             run=run,
         )
         cells = fits.cells(C, names, grid.C if scale_C else None)
         return cells, {"C": C, "trace": made.trace}
 
-    def _planned(self, row_map: RowMap, rank: int) -> LowRankPlan | None:
-        """Memory of this process; None if the samples are on workers."""
-        if self._options.client is not None:
-            return None
-        return self._plan_within(row_map, rank, Allowance.now(self._options.memory))
-
-    def _plan_within(self, row_map: RowMap, rank: int, allowed: Allowance) -> LowRankPlan:
+    def _plan_of(self, row_map: RowMap, rank: int) -> Share:
+        """Memory of this process, and of workers."""
         grid, n = self._grid, self._samples.shape[0]
         return plan_low_rank(
             RowsShape.of_samples(self._samples, row_map.dtype),
-            self._train_options(rank).count(n),
+            replace(self._low_rank, rank=rank).count(n),
             len(positives(len(grid.classes))) * len(grid.C),
-            allowed,
+            self._where.allowance,
             len(grid.folds),
         )
 
     def _approximate(
-        self, row_map: RowMap, rank: int, plan: LowRankPlan | None, report: OnProgress
+        self, row_map: RowMap, rank: int, plan: Share | None, report: OnProgress
     ) -> Approximation:
-        features = None if plan is None else plan.features
-        how = self._train_options(rank)
+        how = replace(self._low_rank, rank=rank)
         where = replace(self._where, report=report)
-        made = approximate(self._samples, row_map, how, where, features)
+        made = approximate(self._samples, row_map, how, where, plan, seed=self._seed)
         self._plan = [("features", made.tier)]
         if plan is not None:
             self._plan.append(("memory", plan.need.words))
@@ -265,9 +222,9 @@ class LowRankEngine:
         """Fit one cell on all samples; the same seed chooses the same landmarks."""
         begin, grid = perf_counter(), self._grid
         row_map = self._row_map(winner.kernel)
-        how = self._train_options(winner.rank)
-        where = replace(self._where, report=self._options.report)
-        model = train_low_rank(grid.problem(C), self._samples, row_map, how, where)
+        how = replace(self._low_rank, rank=winner.rank)
+        where, problem = replace(self._where, report=self._options.report), grid.problem(C)
+        model = train_low_rank(problem, self._samples, row_map, how, where, seed=self._seed)
         found = model.certificates
         return model, Certificate(
             seconds=perf_counter() - begin,
@@ -297,7 +254,7 @@ class LowRankEngine:
             fingerprint=self._scan.fingerprint,
         )
         n, times = self._scan.n_samples, self._low_rank.oversampling
-        landmarks = ", ".join(f"{ceil(min(n, times * k)):,}" for k in self._ranks)
+        landmarks = ", ".join(f"{ceil(min(n, times * k)):,}" for k in self._low_rank.ranks)
         plan = (("landmarks", f"{landmarks}, by {self._low_rank.selection}"), *self._plan)
         return RunFacts(samples=samples, plan=plan, trace=winner.trace)
 

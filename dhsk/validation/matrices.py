@@ -13,7 +13,7 @@ import numpy as np
 
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.lock import is_occupied
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.derive import product_kernel
 from dhsk.gram.matrix import GramMatrix
@@ -41,16 +41,16 @@ class KernelMatrix:
 class KernelMatrices:
     """Gives the matrix of a kernel: stored, derived from stored products, or precomputed.
 
-    `sphere_map` is for the spherical kernels; `options.store` is the folder for stores of products.
+    `sphere_map` is for the spherical kernels; `run.store` is the folder for stores of products.
     """
 
     def __init__(
-        self, square: Square, sphere_map: SphereMap | None, zero_rows: ZeroRule, options: RunOptions
+        self, square: Square, sphere_map: SphereMap | None, zero_rows: ZeroRule, run: Run
     ) -> None:
         self.square = square
         self.zero_rows = zero_rows
         self._map = sphere_map
-        self._options = options
+        self._options = run
         self._made: dict[Kernel, GramMatrix] = {}
         self._on_demand = False
 

@@ -14,7 +14,7 @@ from dhsk.execution.limits import core_count
 from dhsk.execution.threads import Threads
 from dhsk.kernels.base import whole_parameter
 from dhsk.progress import counter
-from dhsk.results.asked import check_seed
+from dhsk.results.low_rank import check_seed
 from dhsk.samples import SphereMap, apply_map, check_labels, open_samples, parse_sphere_map
 from dhsk.samples.scan import rows_within
 from dhsk.solvers.kmeans import nearest_to_centroids

@@ -11,7 +11,7 @@ from dhsk.errors import InputError
 from dhsk.files import parse_json
 from dhsk.objects.places import Place, parse_place, written
 from dhsk.report import write_report
-from dhsk.report.notebook import results_html
+from dhsk.report.cells import results_html
 from dhsk.report.words import metric, named, score
 from dhsk.results.columns import Row, flat
 from dhsk.results.parts import Results
@@ -139,9 +139,9 @@ class CvResult(Results):
                 "best_estimator_ is there after cross_validate(..., refit=True) only: the best "
                 "candidate was not fitted on all samples"
             )
-        # Estimators stand above this room; the package's front door knows them.
-        front: Any = import_module("dhsk")
-        kind = front.HeatSVC if self.low_rank is None else front.NystromSVC
+        import dhsk  # estimators stand above this room; the package's front door knows them
+
+        kind: Any = dhsk.HeatSVC if self.low_rank is None else dhsk.NystromSVC
         own = {"kernel": self.model_.kernel, "sphere_map": self.model_.map_name}
         return kind.of_model(self.model_, **own, **(self.estimator_parameters_ or {}))
 
@@ -223,7 +223,7 @@ class CvResult(Results):
 
     @classmethod
     def from_json(cls, path: str | Place) -> "CvResult":
-        """Read what `to_json` wrote, with this version or the one before.
+        """Read what `to_json` wrote.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class CvResult(Results):
         Raises
         ------
         InputError
-            The file is damaged, or of a schema that this version does not read.
+            The file is damaged, or of another schema than this version writes.
         """
         try:
             return read_results(cls, parse_json(parse_place("path", path).read_bytes()))

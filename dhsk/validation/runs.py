@@ -8,8 +8,8 @@ from dhsk.errors import InputError
 from dhsk.gram.derive import product_kernel
 from dhsk.kernels import CosineKernel, Kernel
 from dhsk.objects.places import Place
-from dhsk.results.asked import LowRank
 from dhsk.results.columns import TFIDF
+from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
 from dhsk.samples.weighted import TFIDF as MAP
 from dhsk.samples.weighted import fixed_map, parse_map_name
@@ -117,7 +117,7 @@ def make_runs(
 ) -> "Runs":
     """Stages under each map, and their kernels; those that are not spherical run once."""
     told = maker.options.report
-    told.begin(grid, None if maker.low_rank is None else maker.low_rank.rank)
+    told.begin(grid, None if maker.low_rank is None else maker.low_rank.ranks)
     if not maps.tfidf:
         kernels = kernels_on(square, maps.fixed)
         sized, disk = maker.within_disk(square, _products(kernels))

@@ -20,8 +20,8 @@ from dhsk import CosineKernel
 from dhsk.gram.memory import UPLOADS
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.store import GramStore
+from dhsk.gram.tile_tasks import TileWriter
 from dhsk.gram.tiles import TileValues
-from dhsk.gram.writing import TileWriter
 from dhsk.objects.path import ObjectPath
 from dhsk.units import human_seconds
 

@@ -20,7 +20,8 @@ from svm import webkb
 
 import dhsk
 from dhsk.gram.row_map import RowMap
-from dhsk.nystrom.approximation import LandmarkOptions, approximate
+from dhsk.nystrom.approximation import approximate
+from dhsk.results.low_rank import LowRank
 from dhsk.samples import open_samples
 
 RANKS = (100, 300, 1000)
@@ -55,9 +56,7 @@ def errors(X: Any, time_scale: float, way: tuple[str, float], dtype: str, k: int
     row_map = RowMap(kernel, "hyperspherical", dtype)
     selection, factor = way
     return [
-        approximate(
-            open_samples(X), row_map, LandmarkOptions(k, selection, factor, seed=seed)
-        ).trace_error
+        approximate(open_samples(X), row_map, LowRank(k, selection, factor), seed=seed).trace_error
         for seed in range(SEEDS)
     ]
 

@@ -13,8 +13,8 @@ import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
 from dhsk.commands.options import LOSSES as LOSS_OPTIONS
 from dhsk.commands.options import SELECTIONS as SELECTION_OPTIONS
-from dhsk.estimators.selection import SELECTIONS
 from dhsk.linear.losses import LOSSES
+from dhsk.results.low_rank import SELECTIONS
 from dhsk.results.schema import read_results
 
 

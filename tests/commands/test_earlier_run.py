@@ -10,7 +10,7 @@ import pytest
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
-from dhsk.models.journal import Journal
+from dhsk.execution.checkpoint import Checkpoint
 
 WORDS = ("--labels", "y.txt", "--time-scale", "0.7,1", "--C", "1,10", "--folds", "3")
 RANK = (*WORDS, "--rank", "10")
@@ -123,17 +123,18 @@ def test_samples_in_the_folder_stay(run: Callable[..., Any], finished: Any) -> N
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on(run: Callable[..., Any], monkeypatch: Any) -> None:
     """The same command goes on; another one is refused as soon as there are rows."""
-    put = Journal.put
+    put = Checkpoint.put
     done = []
 
-    def interrupted(self: Journal, name: str, fits: Any, rest: Any, *arrays: Any) -> None:
-        put(self, name, fits, rest, *arrays)
+    def interrupted(self: Checkpoint, name: str, arrays: Any, values: Any = None) -> None:
+        put(self, name, arrays, values)
         done.append(name)
-        if isinstance(rest, dict) and len(done) > 2:  # after a kernel's rows
+        # After a kernel's rows.
+        if values and isinstance(values.get("rest"), dict) and len(done) > 2:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "put", interrupted)
+        patch.setattr(Checkpoint, "put", interrupted)
         run("x.npy", *WORDS)
         run("x.npy", *WORDS)  # writes the rows of what was finished
     assert Path("o/results.csv").exists()

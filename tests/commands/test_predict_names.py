@@ -15,7 +15,6 @@ import zarr
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
-from dhsk.models.files import load_model
 
 N, DIM = 90, 14
 NAMES = [f"gene{i}" for i in range(DIM)]
@@ -240,23 +239,6 @@ def test_the_model_of_a_cross_validation_has_names(
     assert result.data["test"]["score"] == accuracy
 
 
-def test_earlier_model_files_have_their_names_in_the_notes(data: Any, tmp_path: Path) -> None:
-    """Written by estimators that were fitted to a DataFrame; others have none."""
-    from dataclasses import replace
-
-    from dhsk.models.files import save_model
-
-    X, y = data
-    model = dhsk.HeatSVC().fit(X, y).model_
-    for names in (None, NAMES):
-        notes = {"parameters": {}, "feature_names": names}
-        save_model(replace(model, notes=notes), tmp_path / "m")
-        _without_names(tmp_path / "m")
-        found = dhsk.HeatSVC.load(tmp_path / "m")
-        assert getattr(found, "feature_names_in_", None) is None or names is not None
-        assert load_model(tmp_path / "m").feature_names == (None if names is None else tuple(NAMES))
-
-
 @pytest.mark.parametrize(
     "changes",
     [{"feature_names": 5}, {"feature_names": ["a"]}, {"feature_names": [1] * DIM}, {"notes": []}],
@@ -275,11 +257,6 @@ def test_damaged_names_of_a_model_are_one_sentence(
         assert "m is a damaged model" in err
     else:  # nothing of a prediction is in the notes
         assert (code, err) == (DONE, "")
-
-
-def _without_names(path: Path) -> None:
-    """Take the new key out of the header of a model file."""
-    _rewrite(path, lambda header: header.pop("feature_names"))
 
 
 def _rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -329,7 +306,7 @@ def test_feature_stores_keep_the_names_of_the_samples_columns(data: Any, tmp_pat
 
 
 def test_feature_stores_without_names_go_on_as_before(data: Any, tmp_path: Path) -> None:
-    """As those of earlier versions."""
+    """Features with names are the same."""
     X, _ = data
     bare = dhsk.NystromFeatures(5, random_state=0).fit(X)
     right = bare.write(X, tmp_path / "z").compute(scheduler="sync")

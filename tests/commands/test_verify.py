@@ -35,7 +35,7 @@ def store(
     """Features in ten blocks."""
     monkeypatch.setattr(features, "ROWS", 8)
     monkeypatch.setattr(feature_blocks, "ROWS", 8)
-    monkeypatch.setattr(feature_blocks, "_CHUNK_BYTES", ROWS * 20 * 8)
+    monkeypatch.setattr(feature_blocks, "CHUNK_BYTES", ROWS * 20 * 8)
     model.write(X, tmp_path / "z")
     return tmp_path / "z"
 
@@ -123,23 +123,6 @@ def test_any_flipped_bit_of_the_header_is_damage(
         with pytest.raises(dhsk.CorruptTileError, match="description of the features in"):
             model.write(X, store)
         assert file.read_bytes() == wrong
-
-
-def test_features_of_earlier_versions_are_sound(
-    contents: Any, store: Path, X: Any, model: dhsk.NystromFeatures, run: Any
-) -> None:
-    """They have neither the checksum of their header nor a record."""
-    before = contents(store)
-    file = store / "zarr.json"
-    described = json.loads(file.read_text())
-    described["attributes"] = {ATTRIBUTE: described["attributes"][ATTRIBUTE]}
-    file.write_text(json.dumps(described, indent=2))
-    assert run("verify", store)[0] == 0
-    model.write(X, store)
-    assert run("verify", store)[0] == 0
-    assert {k: v for k, v in contents(store).items() if k != file.name} == {
-        k: v for k, v in before.items() if k != file.name
-    }
 
 
 def test_features_of_samples_that_change_are_not_written(

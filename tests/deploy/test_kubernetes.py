@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dhsk.execution.cluster_options import kubernetes_options
+from dhsk.execution.cluster_options import Pods
 from dhsk.execution.pods import pods_spec
 
 for _needed in ("kubernetes_validate", "dask_kubernetes", "jsonschema", "yaml"):
@@ -81,13 +81,13 @@ def strict(node: Any) -> Any:
 @pytest.mark.parametrize("volume", [None, "samples"])
 def test_pods_that_python_asks_for_are_valid(volume: str | None) -> None:
     """What `dhsk.connect("kubernetes")` submits has no unknown field."""
-    options = kubernetes_options({"image": "dhsk:1", "volume": volume, "environment": ["A=b"]})
+    options = Pods.of({"image": "dhsk:1", "volume": volume, "environment": ["A=b"]})
     assert errors(pods_spec(options)) == []
 
 
 def test_unknown_fields_are_errors() -> None:
     """The check finds a misspelt field, in Dask's kinds and in core ones."""
-    spec = pods_spec(kubernetes_options({"image": "dhsk:1"}))
+    spec = pods_spec(Pods.of({"image": "dhsk:1"}))
     spec["spec"]["worker"]["replica"] = 3
     (message,) = errors(spec)
     assert "'replica' was unexpected" in message

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dhsk.execution.cluster_options import BatchOptions
+from dhsk.execution.cluster_options import BatchJobs
 from dhsk.execution.pods import USER
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def test_options_of_jobs_are_documented() -> None:
     """CLIENT.md of deploy/slurm has a line for each option of a cluster file, and no other."""
     text = (ROOT / "deploy" / "slurm" / "CLIENT.md").read_text()
     named = re.findall(r"^\| `(\w+)`.* \|.* \|$", text, re.MULTILINE)
-    options = {field.name for field in fields(BatchOptions)}
+    options = {field.name for field in fields(BatchJobs)}
     assert set(named) == options - {"queue"} | {"partition"}
     assert "| `partition`, or `queue` |" in text
 

@@ -218,7 +218,7 @@ def test_interrupted_standard_deviations_resume_to_the_same_bits(
 ) -> None:
     """Killed in any block of samples; blocks that are done are not computed again."""
     X, y = data
-    monkeypatch.setattr("dhsk.estimators.posterior._AT_ONCE", 20)
+    monkeypatch.setattr("dhsk.estimators.posterior.AT_ONCE", 20)
     product, done, stops = ArraySource.product, list[int](), list[int]()
     model = HeatGaussianProcessRegressor(0.8, 0.01, solver="iterative", preconditioner_rank=20)
     model.fit(X[:140], y[:140])

@@ -246,7 +246,7 @@ def test_labels_that_cannot_be() -> None:
 
 def test_a_warning_where_it_does_not_converge(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the numbers; the model is there."""
-    monkeypatch.setattr("dhsk.linear.newton._MOST_NEWTON", 1)
+    monkeypatch.setattr("dhsk.linear.newton.MOST_NEWTON", 1)
     X, y = digits(3)
     with pytest.warns(
         ConvergenceWarning, match="3 of 3 classes did not converge to tol=1e-09 in 1"

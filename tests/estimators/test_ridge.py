@@ -102,8 +102,8 @@ def test_blocks_do_not_show(
     """Matrices and predictions in small blocks are those in one."""
     X, y, _ = data
     whole = HeatKernelRidge(tol=TIGHT).fit(X, y).predict(X)
-    monkeypatch.setattr(sources, "_EDGE", 64)
-    monkeypatch.setattr("dhsk.models.predict_plan.ROWS", 48)
+    monkeypatch.setattr(sources, "EDGE", 64)
+    monkeypatch.setattr("dhsk.models.predict.ROWS", 48)
     monkeypatch.setattr("dhsk.estimators.base.SUPPORT", 32)
     for limit in (lambda: None, no_room):
         limit()
@@ -324,7 +324,7 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(
         return product(self, V)
 
     monkeypatch.setattr(ArraySource, "product", counted)
-    monkeypatch.setattr("dhsk.estimators.regression.QUIET", 0.0)
+    monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, weights)
     assert len(list((tmp_path / "journal").glob("ridge-*.npz"))) == 1
@@ -354,7 +354,7 @@ def test_stopped_after_any_pass_it_resumes_to_the_same_bits(
             return product(self, V)
 
         monkeypatch.setattr(ArraySource, "product", counted)
-        monkeypatch.setattr("dhsk.estimators.regression.QUIET", 0.0)
+        monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
         model = HeatKernelRidge(journal=tmp_path / "journal", **options)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)

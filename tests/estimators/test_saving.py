@@ -16,7 +16,7 @@ import dhsk
 from dhsk.errors import InputError
 from dhsk.kernels.centre import centres_of, without_centres
 from dhsk.models import archive
-from dhsk.models.fitted import FittedState
+from dhsk.models.files import FittedState
 
 GP = dhsk.HeatGaussianProcessRegressor
 
@@ -192,7 +192,7 @@ def test_a_file_of_another_estimator_is_refused(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"schema": 2}, "schema 2, but this dhsk reads schema 1"),
+        ({"schema": 1}, "schema 1, but this dhsk reads schema 2: train it again"),
         ({"format": "dhsk new model"}, "is a dhsk new model, but this dhsk reads a"),
         ({"row_map": {"kernel": {"name": "new"}}}, "unknown kernel 'new'"),
         ({"learnt": {}}, "m is a damaged model, or of a later dhsk: 'dual_coef'"),

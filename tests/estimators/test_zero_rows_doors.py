@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from sklearn.svm import SVC
 import dhsk
 from dhsk.__main__ import DONE, main
 from dhsk.errors import InputError, ZeroRowsWarning
-from dhsk.models.files import load_model
 from dhsk.nystrom import room
 
 EMPTY = [0, 7, 33, 59]
@@ -107,9 +107,9 @@ def test_low_rank_in_any_place(
     X, full, y = data
     here = room.plan_here
 
-    def planned(need: Any, what: str, left: int, threads: int) -> Any:
-        plan = here(need, what, left, threads)
-        return type(plan)(**{**vars(plan), "tier": tier})
+    def planned(need: Any, left: int, threads: int) -> Any:
+        whole = tier == "features in memory"
+        return replace(here(need, left, threads), way=tier, whole=whole)
 
     monkeypatch.setattr("dhsk.models.low_rank_plan.plan_here", planned)
     model = dhsk.NystromSVC(10, 3.0, time_scale=0.7, selection=selection, tol=1e-10, random_state=0)
@@ -123,7 +123,7 @@ def test_low_rank_in_any_place(
 
 
 def test_models_keep_the_rule_and_the_number(data: Any, form: Any, tmp_path: Path) -> None:
-    """Saved and loaded they give the same bits; a file without the rule takes the usual one."""
+    """Saved and loaded they give the same bits."""
     X, full, y = data
     for made in (dhsk.HeatSVC(3.0, 0.7), dhsk.NystromSVC(20, 3.0, random_state=0)):
         with pytest.warns(ZeroRowsWarning):
@@ -140,13 +140,6 @@ def test_models_keep_the_rule_and_the_number(data: Any, form: Any, tmp_path: Pat
         assert (strict.zero_rows, strict.model_.n_zero_rows) == ("error", 0)
         with pytest.raises(InputError, match=r"row 0 .* all zero"):
             strict.predict(form(X))
-        older = dict(np.load(tmp_path / "strict"))
-        header = json.loads(older["header"].tobytes())
-        del header["zero_rows"], header["n_zero_rows"]
-        older["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-        with (tmp_path / "older").open("wb") as file:
-            np.savez(file, **older)
-        assert load_model(tmp_path / "older").zero_rows == "center"
 
 
 def test_sklearn_sees_texts_without_a_known_word() -> None:

@@ -1,6 +1,5 @@
 """The job scripts that are submitted, without a batch system. Real jobs: tests/deploy."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,9 @@ import pytest
 
 import dhsk
 from dhsk.execution import batch
-from dhsk.execution.cluster_options import BATCH_KINDS, batch_options
-from dhsk.execution.credentials import temporary_security
+from dhsk.execution.batch import temporary_security
+from dhsk.execution.cluster_options import BATCH_KINDS, BatchJobs
+from dhsk.execution.upstream import WatchedJob
 
 jobqueue = pytest.importorskip("dask_jobqueue", reason="worker jobs need dask-jobqueue")
 
@@ -22,10 +22,10 @@ def script(tmp_path: Path, monkeypatch: Any) -> Any:
     monkeypatch.setattr(batch, "_own_address", "10.0.0.1".format)
 
     def make(kind: Any, security: Any = None, **given: Any) -> str:
-        arguments = batch._arguments(kind, batch_options(given))
+        arguments = batch._arguments(kind, BatchJobs.of(given))
         del arguments["scheduler_options"]  # of the cluster, not of its jobs
         base = getattr(jobqueue, f"{kind.upper()}Cluster").job_cls
-        job = type("Job", (batch.WatchedJob, base), {})
+        job = type("Job", (WatchedJob, base), {})
         if kind == "lsf":
             arguments["lsf_units"] = "mb"  # else it reads the files of an LSF
         made = job("tls://10.0.0.1:1", name="w", security=security, **arguments)
@@ -98,16 +98,6 @@ def test_missing_package_is_named(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(dhsk.InputError, match=r"pip install 'dhsk\[slurm\]'"):
         dhsk.connect("slurm")
-
-
-def test_interrupts_stay_as_they_are() -> None:
-    """The import of dask_jobqueue makes Ctrl-C end Python with code 0: that is undone."""
-    code = (
-        "import signal\nfrom dhsk.execution import batch\n"
-        "before = signal.getsignal(signal.SIGINT)\nbatch._imported()\n"
-        "assert signal.getsignal(signal.SIGINT) is before"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_no_slurm_is_named(monkeypatch: Any, tmp_path: Path) -> None:

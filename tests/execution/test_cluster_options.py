@@ -8,8 +8,8 @@ import pytest
 import dhsk
 from dhsk.execution.cluster_options import (
     NANNY_BYTES,
-    batch_options,
-    kubernetes_options,
+    BatchJobs,
+    Pods,
     read_cluster_file,
 )
 
@@ -18,20 +18,20 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 def test_workers_share_the_memory_of_a_job() -> None:
     """One worker per core, in whole jobs, with room for the process that watches them."""
-    options = batch_options({"cores": 4, "memory": "4GiB", "n_workers": 8})
+    options = BatchJobs.of({"cores": 4, "memory": "4GiB", "n_workers": 8})
     assert (options.jobs, options.workers) == (2, 8)
     assert options.worker_bytes == ((4 << 30) - NANNY_BYTES) // 4
 
 
 def test_without_a_number_there_is_one_job() -> None:
     """A command without --workers starts one job."""
-    options = batch_options({"cores": 3, "n_workers": None})
+    options = BatchJobs.of({"cores": 3, "n_workers": None})
     assert (options.jobs, options.workers) == (1, 3)
 
 
 def test_partition_is_a_queue() -> None:
     """Slurm's word stands for that of the others."""
-    assert batch_options({"partition": "main"}).queue == "main"
+    assert BatchJobs.of({"partition": "main"}).queue == "main"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_partition_is_a_queue() -> None:
 def test_wrong_options_are_named(given: dict[str, Any], message: str) -> None:
     """Nothing is submitted with an option that is unknown or wrong."""
     with pytest.raises(dhsk.InputError, match=message):
-        batch_options(given)
+        BatchJobs.of(given)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_wrong_options_are_named(given: dict[str, Any], message: str) -> None:
 def test_wrong_pods_are_named(given: dict[str, Any], message: str) -> None:
     """Pods need an image, and options that are theirs."""
     with pytest.raises(dhsk.InputError, match=message):
-        kubernetes_options(given)
+        Pods.of(given)
 
 
 def test_file_of_the_recipe(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_file_of_the_recipe(tmp_path: Path) -> None:
     path = tmp_path / "cluster.toml"
     path.write_text('kind = "slurm"\n' + "\n".join(line.removeprefix("# ") for line in lines))
     kind, given = read_cluster_file(path)
-    options = batch_options(given)
+    options = BatchJobs.of(given)
     assert (kind, options.jobs, options.queue, options.interface) == ("slurm", 2, "main", "ib0")
     assert options.directives == ("--constraint=icelake",)
 

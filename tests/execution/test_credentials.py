@@ -8,7 +8,7 @@ import pytest
 from distributed import Client, LocalCluster
 from distributed.security import Security
 
-from dhsk.execution.credentials import temporary_security
+from dhsk.execution.batch import temporary_security
 
 
 def test_files_are_for_their_owner(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 
 import dhsk
 from dhsk.execution import health
-from dhsk.execution.in_flight import Flights
+from dhsk.execution.in_flight import SubmittedTasks
 from dhsk.execution.tasks import told_as
 from dhsk.execution.workers import Workers, borrow_client
 
@@ -136,13 +136,13 @@ def test_no_worker_left_is_an_error_in_words(client: Client) -> None:
 def test_a_task_that_computes_for_long_is_left_alone(client: Client, monkeypatch: Any) -> None:
     """However long beyond the timeout: the worker is at work, and there is one copy."""
     sent = []
-    whole = Flights._send
+    whole = SubmittedTasks._send
 
-    def send(self: Any, flight: Any, *rest: Any, **more: Any) -> None:
-        sent.append(flight.number)
-        whole(self, flight, *rest, **more)
+    def send(self: Any, task: Any, *rest: Any, **more: Any) -> None:
+        sent.append(task.number)
+        whole(self, task, *rest, **more)
 
-    monkeypatch.setattr(Flights, "_send", send)
+    monkeypatch.setattr(SubmittedTasks, "_send", send)
     with warnings.catch_warnings():
         warnings.simplefilter("error", dhsk.ClusterWarning)
         found = list(Workers(client, 4).run(compute, [(0, 0.01), (1, 6.0), (2, 0.01)]))

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.leftovers import PREFIX, Claim, remove_folder, sweep
+from dhsk.execution.folder import PREFIX, LockedName, TemporaryFolder, remove_folder, sweep
 from dhsk.execution.lock import machine
 
 SHARED = Path("/dev/shm")
@@ -212,6 +211,6 @@ def test_a_name_swept_before_it_was_locked_is_made_again(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fcntl, "flock", first_fails)
-        claim = Claim(tmp_path, remove_folder)
-    assert (tmp_path / f"{claim.name}.lock").exists()
+        locked = LockedName(tmp_path, remove_folder)
+    assert (tmp_path / f"{locked.name}.lock").exists()
     assert taken

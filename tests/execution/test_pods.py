@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import dhsk
-from dhsk.execution.cluster_options import kubernetes_options
+from dhsk.execution.cluster_options import Pods
 from dhsk.execution.pods import pods_spec
 
 pytest.importorskip("dask_kubernetes", reason="worker pods need dask-kubernetes")
@@ -19,7 +19,7 @@ def spec() -> dict[str, Any]:
         "image": "dhsk:1", "n_workers": 3, "memory": "2GiB", "volume": "samples",
         "environment": ["AWS_REGION=eu-1"],
     }  # fmt: skip
-    return pods_spec(kubernetes_options(given))
+    return pods_spec(Pods.of(given))
 
 
 def test_workers_have_one_thread_and_their_memory(spec: dict[str, Any]) -> None:

@@ -118,7 +118,7 @@ def command_fault(words: list[str], before: dict[str, int]) -> str | None:
     left = {name: size for name, size in tree(Path()).items() if before.get(name) != size}
     if code != 2:  # a store found damaged while it is read: what is finished is kept
         left = {name: size for name, size in left.items() if not name.startswith("o")}
-        left |= {name: 0 for name in tree(Path()) if name.endswith((".part", ".partial", ".lock"))}
+        left |= {name: 0 for name in tree(Path()) if name.endswith((".part", ".lock"))}
     if left or set(before) - set(tree(Path())):
         return f"exit code {code}, but left behind or changed {list(left)[:5]}: {said}"
     return None

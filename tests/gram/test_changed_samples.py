@@ -31,7 +31,7 @@ Change = Callable[[], None]
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples are staged in blocks of one tile, and read by single chunks."""
     monkeypatch.setattr(staging, "BLOCK_BYTES", 8 * DIM * TILE)
-    monkeypatch.setattr(chunked, "_PIECE_BYTES", 1)
+    monkeypatch.setattr(chunked, "PIECE_BYTES", 1)
 
 
 def keeping_time(path: Path, write: Callable[[Path], Any]) -> None:

@@ -13,8 +13,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import dhsk
 from dhsk.execution.threads import Threads
-from dhsk.gram.distances import Side, squared_distances
-from dhsk.gram.neighbors import SLACK, _limits, _sweep, nearest
+from dhsk.gram.neighbors import SLACK, Side, _limits, _sweep, nearest, squared_distances
 from dhsk.gram.passes import over_groups
 
 pytestmark = pytest.mark.threads

@@ -251,11 +251,11 @@ def test_odd_powers_are_flagged_unless_the_similarity_is_semidefinite(tmp_path: 
 # Stores
 
 
-def test_a_store_is_of_a_schema_that_earlier_versions_refuse(tmp_path: Path) -> None:
-    """They would take its samples for samples."""
+def test_a_store_says_that_it_is_of_a_graph(tmp_path: Path) -> None:
+    """Its rows are no samples."""
     dhsk.graph_gram(TEXTBOOK, beta=0.2, store=tmp_path / "g")
     described = json.loads((tmp_path / "g" / "zarr.json").read_text())["attributes"]["dhsk"]
-    assert described["schema"] == 3
+    assert described["graph"]["laplacian"] == 0.0  # it was given
     assert described["kernels"][0]["name"] == "graph"
     G = dhsk.open_gram(tmp_path / "g")
     assert G.kernel == NodeKernel("exponential", 0.2)

@@ -26,7 +26,7 @@ def X(counts: Callable[[int, int], Any]) -> Any:
 
 
 def test_a_store_flags_its_indefinite_kernels(X: Any, tmp_path: Path) -> None:
-    """By their numbers, in schema 3; a store without any is of schema 2, as before."""
+    """By their numbers."""
     kernels = [dhsk.CosineKernel(), EXPANSION, dhsk.ParametrixKernel(0.1)]
     dhsk.compute_gram(X, kernels, store=tmp_path / "three.gram")
     dhsk.compute_gram(X, kernels[::2], store=tmp_path / "two.gram")
@@ -34,8 +34,7 @@ def test_a_store_flags_its_indefinite_kernels(X: Any, tmp_path: Path) -> None:
         json.loads((tmp_path / name / "zarr.json").read_text())["attributes"]["dhsk"]
         for name in ("three.gram", "two.gram")
     ]
-    assert (said[0]["schema"], said[0]["indefinite"]) == (3, [1])
-    assert said[1]["schema"] == 2
+    assert said[0]["indefinite"] == [1]
     assert "indefinite" not in said[1]
     assert GramStore.open(tmp_path / "three.gram").header.indefinite == (1,)
     assert dhsk.open_gram(tmp_path / "three.gram").verify() == 1
@@ -88,9 +87,10 @@ def test_estimators_refuse_it(kind: Any, X: Any) -> None:
 
 @pytest.mark.parametrize("kind", [dhsk.HeatSVC, dhsk.NystromSVC])
 def test_a_model_keeps_that_it_was_allowed(kind: Any, X: Any, tmp_path: Path) -> None:
-    """So that it can be fitted again; a usual model has no word of it."""
+    """So that it can be fitted again."""
     model = kind(kernel=EXPANSION, indefinite="allow").fit(X, LABELS)
     model.save(tmp_path / "a.dhsk")
     again = kind.load(tmp_path / "a.dhsk")
     assert again.indefinite == "allow"
-    assert "indefinite" not in kind().fit(X, LABELS).model_.notes["parameters"]
+    kind().fit(X, LABELS).save(tmp_path / "b.dhsk")
+    assert kind.load(tmp_path / "b.dhsk").indefinite == "error"

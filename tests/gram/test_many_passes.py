@@ -8,8 +8,8 @@ import pytest
 
 import dhsk
 from dhsk.execution.memory import MemoryNeed
-from dhsk.gram import many_passes
-from dhsk.gram.many_passes import many_products
+from dhsk.execution.run import Run
+from dhsk.gram.spectra import _of_tasks, many_products
 
 N, WIDTH, METHOD = 1200, 100, 10**6
 
@@ -21,11 +21,11 @@ def test_held_tiles_leave_room_for_tasks_and_the_method(
     """The peak of passes is within what is left to tiles and tasks, and tiles are held."""
     G = dhsk.compute_gram(counts(N, 12), dhsk.HeatKernel(12, 0.1), tile=100)
     V, need = np.ones((N, WIDTH)), MemoryNeed("a method", {"vectors": METHOD})
-    tasks = sum(many_passes._of_tasks(G, WIDTH, here=True).values())
-    monkeypatch.setattr(many_passes, "own_room", lambda _: METHOD + tasks + tiles)
+    tasks = sum(_of_tasks(G, WIDTH, here=True).values())
+    monkeypatch.setattr(Run, "room", METHOD + tasks + tiles)
     tracemalloc.start()
     try:
-        with many_products(G, need, WIDTH, None, None) as products:
+        with many_products(G, need, WIDTH, Run()) as products:
             for _ in range(2):
                 products(V)
             held, peak = tracemalloc.get_traced_memory()

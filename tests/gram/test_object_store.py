@@ -181,7 +181,7 @@ def test_a_killed_writer_is_replaced_at_once(url: str, bucket: str) -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Owners are watched for a moment."""
     monkeypatch.setattr(owner, "LEASE_SECONDS", 0.6)
-    monkeypatch.setattr(owner, "_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(owner, "LOOK_SECONDS", 0.1)
     monkeypatch.setattr(owner, "BEAT_SECONDS", 0.1)
 
 
@@ -202,10 +202,11 @@ def test_a_living_writer_elsewhere_is_kept(
     url: str, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its record changes while it is watched."""
-    monkeypatch.setattr(owner, "_lives_here", {}.get)
     place = ObjectPath.parse(url)
-    with owner.sole_owner(place), pytest.raises(dhsk.StoreError, match="is being written by"):
-        own_again(place)
+    with owner.sole_owner(place):
+        monkeypatch.setattr(owner, "machine", lambda: {"host": "another", "boot": "b"})
+        with pytest.raises(dhsk.StoreError, match="is being written by"):
+            own_again(place)
 
 
 def test_a_writer_that_was_replaced_says_so(url: str, quick: None) -> None:

@@ -23,7 +23,7 @@ from scipy.sparse import csr_array
 import dhsk
 from dhsk.commands.cli import commands
 from dhsk.execution.lock import TURNS_NAME, one_of_several, sole_writer
-from dhsk.gram import parts
+from dhsk.gram import session
 from dhsk.gram.storage.parts import TilePart, numbers_of_parts, share_of
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.objects.path import ObjectPath
@@ -255,7 +255,7 @@ def test_killed_while_staging(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(parts, "stage_samples", killed)
+        patch.setattr(session, "stage_samples", killed)
         with pytest.raises(KeyboardInterrupt):
             dhsk.compute_gram(X, HEAT, store=tmp_path / "p", tile=TILE, part=(1, 1))
     (tmp_path / "q").mkdir()
@@ -276,11 +276,11 @@ def test_without_locks_the_first_part_stages(
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    monkeypatch.setattr(parts, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", 0.3)
     X, store = counts(N, DIM), tmp_path / "p"
     with pytest.raises(dhsk.StoreError, match="part 1 stages the samples for all others"):
         dhsk.compute_gram(X, HEAT, store=store, tile=TILE, part=(2, 2))
-    monkeypatch.setattr(parts, "PATIENCE_SECONDS", 60)
+    monkeypatch.setattr(session, "PATIENCE_SECONDS", 60)
     seen = threading.Event()
     second = threading.Thread(
         target=lambda: dhsk.compute_gram(

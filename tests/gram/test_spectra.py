@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import dhsk
 from dhsk.gram import tiled
-from dhsk.gram.held_tiles import HeldTiles
 from dhsk.gram.passes import grouped, multiply
 from dhsk.gram.plan import LARGEST_GROUP
+from dhsk.gram.tiles import HeldTiles
 from dhsk.solvers import eigenpairs
 
 pytestmark = pytest.mark.threads
@@ -204,6 +204,7 @@ np.savez(sys.argv[2], *found)
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_resumed_to_the_same_bits(tmp_path: Path) -> None:
     """By SIGKILL, in the middle of a pass."""
     command = [sys.executable, "-c", PROGRAM]

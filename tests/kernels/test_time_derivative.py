@@ -141,8 +141,8 @@ def three_sphere(theta: mp.mpf, t: mp.mpf) -> tuple[mp.mpf, mp.mpf]:
 
 
 @pytest.mark.slow(beyond=2)
-@pytest.mark.parametrize("time", [0.3, 0.02, 2.0])
 @pytest.mark.parametrize(("dim", "closed_form"), [(2, circle), (4, three_sphere)])
+@pytest.mark.parametrize("time", [0.3, 0.02, 2.0])
 def test_circle_and_three_sphere_have_their_closed_forms(time, dim, closed_form):
     """On S^1 and S^3 it is the derivative of a sum of Gaussians over the images of the source."""
     derivative = HeatTimeDerivative(dim, time)

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.errors import InputError
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.models import exact as model_module
 from dhsk.models.exact import SvcModel
@@ -43,9 +43,7 @@ def trained(X: Any, y: Any, probability: bool = False, dtype: str = "float64") -
     ones = np.ones(len(y))
     folds = np.arange(len(y)) % 3 if probability else None
     problem = Problem(classes, codes, ones, 2.0, TOL, folds, ones)
-    return train_svc(
-        problem, open_samples(X), RowMap(KERNEL, "hyperspherical", dtype), RunOptions()
-    )
+    return train_svc(problem, open_samples(X), RowMap(KERNEL, "hyperspherical", dtype), Run())
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +126,7 @@ def test_a_loose_tolerance_leaves_no_support_vectors(rows: Any, tmp_path: Path) 
     classes, codes = np.unique(y, return_inverse=True)
     ones = np.ones(len(y))
     problem = Problem(classes, codes, ones, 1.0, 3.0)
-    model = train_svc(problem, open_samples(X), RowMap(KERNEL, "hyperspherical"), RunOptions())
+    model = train_svc(problem, open_samples(X), RowMap(KERNEL, "hyperspherical"), Run())
     assert model.rows.shape == (0, 64)
     assert not model.decisions(rows).any()
     save_model(model, tmp_path / "m")
@@ -258,7 +256,7 @@ def test_a_file_that_is_no_model_is_refused(
 @pytest.mark.parametrize(
     ("header", "arrays", "message"),
     [
-        ({"schema": 2}, {}, "schema 2, but this dhsk reads schema 1"),
+        ({"schema": 1}, {}, "schema 1, but this dhsk reads schema 2: train it again"),
         ({"kernel": {"name": "new"}}, {}, "unknown kernel 'new'"),
         ({"sphere_map": "cubic"}, {}, "there is no map 'cubic'"),
         ({}, {"dual_coef": np.ones((1, 3))}, "damaged model: dual_coef has shape"),

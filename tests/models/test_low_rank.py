@@ -132,7 +132,7 @@ def test_both_kinds_are_told_apart(tmp_path: Path) -> None:
     [
         ({"format": "dhsk cubic model"}, {}, "a dhsk cubic model, but this dhsk reads a dhsk svm"),
         ({"format": "a poem"}, {}, "is no dhsk model: it is an archive of something else"),
-        ({"schema": 2}, {}, "schema 2, but this dhsk reads schema 1"),
+        ({"schema": 1}, {}, "schema 1, but this dhsk reads schema 2: train it again"),
         ({"kernel": {"name": "new"}}, {}, "unknown kernel 'new'"),
         ({}, {"coef": np.ones((30, 2))}, "damaged model: coef has shape"),
         ({}, {"objective": np.ones(2)}, "damaged model: objective has shape"),

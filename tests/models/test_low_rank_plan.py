@@ -27,13 +27,13 @@ def allowed(memory: int) -> Allowance:
 def test_parts_by_hand() -> None:
     """Ten classes: a matrix for each, four more while each is made, a curvature for each sample."""
     plan = plan_low_rank(ROWS, 500, 10, allowed(64 * GB))
-    assert plan.features.tier == "features in memory"
-    assert plan.solver == solver_bytes(100_000, 500, 8, 10) == 10 * (5 * 501**2 + 100_000) * 8
+    assert plan.way == "features in memory"
+    assert plan.room == solver_bytes(100_000, 500, 8, 10) == 10 * (5 * 501**2 + 100_000) * 8
     parts = plan.need.parts
     assert parts["features"] == 100_000 * 500 * 8
     assert parts["samples"] == 100_000 * 50 * 8
     assert parts["process"] == HELD + PROCESS_BYTES
-    assert parts["second derivatives"] == plan.solver
+    assert parts["second derivatives"] == plan.room
     assert plan.need.total == sum(parts.values())
 
 
@@ -51,7 +51,7 @@ def test_never_above_what_is_allowed(memory: int, m: int, keys: int, folds: int)
         return
     assert plan.need.total <= memory
     own = memory - HELD - PROCESS_BYTES
-    assert plan.solver >= min(solver_bytes(100_000, m, 8, keys, 0), own // 4)
+    assert plan.room >= min(solver_bytes(100_000, m, 8, keys, 0), own // 4)
 
 
 def test_features_leave_the_solver_its_part() -> None:
@@ -59,15 +59,15 @@ def test_features_leave_the_solver_its_part() -> None:
     ample = plan_low_rank(ROWS, 500, 10, allowed(64 * GB)).need.total
     assert plan_low_rank(ROWS, 500, 10, allowed(ample)).need.total == ample
     slow = plan_low_rank(ROWS, 500, 10, allowed(ample - 1))
-    assert (slow.features.tier, slow.features.threads) == ("features in memory", 1)
+    assert (slow.way, slow.at_once) == ("features in memory", 1)
     short = plan_low_rank(ROWS, 500, 10, allowed(slow.need.total - 1))
-    assert short.features.tier == "samples in memory"
-    assert short.solver == solver_bytes(100_000, 500, 8, 10, folds=0)
+    assert short.way == "samples in memory"
+    assert short.room == solver_bytes(100_000, 500, 8, 10, folds=0)
 
 
 def test_folds_have_their_curvatures() -> None:
     """Second derivatives are shared by folds, curvatures are not."""
-    one, five = (plan_low_rank(ROWS, 500, 3, allowed(64 * GB), folds).solver for folds in (1, 5))
+    one, five = (plan_low_rank(ROWS, 500, 3, allowed(64 * GB), folds).room for folds in (1, 5))
     assert five - one == 4 * 3 * 100_000 * 8
 
 

@@ -14,11 +14,11 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import BudgetError, ClusterError, InputError, ZeroRowsWarning
-from dhsk.execution.options import RunOptions
+from dhsk.execution.memory import Share
+from dhsk.execution.run import Run
 from dhsk.models import predict as module
 from dhsk.models.exact import Certificates, Expansion, SvcModel
 from dhsk.models.predict import Predictor
-from dhsk.models.predict_plan import PredictPlan
 from dhsk.progress import Progress
 from dhsk.samples import open_samples
 from dhsk.units import parse_bytes
@@ -70,7 +70,7 @@ def model_and_samples(kind: str) -> tuple[SvcModel, Any]:
 def decided(model: SvcModel, X: Any, **options: Any) -> Any:
     """Decision values of all samples."""
     predictor = Predictor(model.row_map, model.rows, model.decisions, model.width)
-    return predictor.whole(open_samples(X), RunOptions(**options), 8 * model.width)
+    return predictor.whole(open_samples(X), Run(**options), 8 * model.width)
 
 
 @pytest.fixture
@@ -180,10 +180,10 @@ def test_memory_is_what_was_planned(
         fitted, X = csr_array(fitted), csr_array(X)
     model = model_of(k, 100, fitted)
     object.__setattr__(model, "sigmoids", np.tile([-1.0, 0.0], (190, 1)))
-    plans: list[PredictPlan] = []
+    plans: list[Share] = []
     plan = module.plan_prediction
 
-    def watched(*arguments: Any) -> PredictPlan:
+    def watched(*arguments: Any) -> Share:
         plans.append(plan(*arguments))
         return plans[-1]
 
@@ -197,7 +197,7 @@ def test_memory_is_what_was_planned(
     monkeypatch.setattr(psutil.Process, "memory_info", lambda _: held)
     for allowed in (None, "700MB"):
         memory = None if allowed is None else parse_bytes(allowed)
-        options = RunOptions(memory)
+        options = Run(memory)
         peak = traced_peak(lambda o=options: predictor.whole(open_samples(X), o, row_bytes))
         parts = plans[-1].need.parts
         planned = plans[-1].need.total - parts["process"]
@@ -264,7 +264,7 @@ def test_an_interrupt_ends_all_threads(cores: Callable[[int], None]) -> None:
     before = threading.active_count()
     predictor = Predictor(model.row_map, model.rows, function, model.width)
     with pytest.raises(KeyboardInterrupt):
-        predictor.whole(open_samples(X), RunOptions(report=interrupt), 48)
+        predictor.whole(open_samples(X), Run(report=interrupt), 48)
     assert threading.active_count() <= before
     assert sum(computed) < N
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from dhsk.errors import BudgetError
 from dhsk.execution.memory import Allowance
-from dhsk.models.predict_plan import BlockNeed, plan_prediction
+from dhsk.models.predict import BlockNeed, plan_prediction
 from dhsk.models.sources import RowsShape
 from dhsk.samples import open_samples
 

@@ -16,8 +16,7 @@ from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
 from dhsk.gram.matrix import GramMatrix
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.gram_source import GramSource
-from dhsk.models.rows_cache import RowsCache, row_bytes
+from dhsk.models.gram_source import GramSource, RowsCache, row_bytes
 from dhsk.models.sources import ClassesSource, RowsSource
 from dhsk.samples import open_samples
 from dhsk.solvers.smo import padded
@@ -223,7 +222,7 @@ def test_edges_of_blocks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: Any, edge: int
 ) -> None:
     """However the matrix is cut, nothing is left out or counted twice."""
-    monkeypatch.setattr("dhsk.models.sources._EDGE", edge)
+    monkeypatch.setattr("dhsk.models.sources.EDGE", edge)
     found, K = made(tmp_path)
     V = np.random.default_rng(6).normal(size=(N, 2))
     close(found.product(V), K @ V, found.dtype, np.abs(V).sum())
@@ -269,7 +268,7 @@ def test_values_are_the_same_bits_on_any_number_of_threads(
     sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks are the same, and are added in the same order."""
-    monkeypatch.setattr("dhsk.models.sources._EDGE", 32)
+    monkeypatch.setattr("dhsk.models.sources.EDGE", 32)
     X = dhsk.hyperspherical_map(samples(150))
     rows = csr_array(X) if sparse else X
     kernel, codes = dhsk.HeatKernel(dim=40, time=0.1), np.arange(150) % 3
@@ -332,7 +331,7 @@ def test_rows_are_kept(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         found = cache.take(chosen)
         np.testing.assert_array_equal(as_dense(found), as_dense(staged(G, chosen)))
         assert sum(read) == count
-    monkeypatch.setattr("dhsk.models.rows_cache.KEPT_BYTES", 1)
+    monkeypatch.setattr("dhsk.models.gram_source.KEPT_BYTES", 1)
     for _ in range(2):
         np.testing.assert_array_equal(as_dense(cache.take(first)), as_dense(staged(G, first)))
     cache.take(np.array([1, 2]))

@@ -19,7 +19,7 @@ def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, count in (("FIRST", 128), ("LEAST", 128), ("SPARE", 32), ("JOINING", 64)):
         monkeypatch.setattr(f"dhsk.solvers.working_set.{name}", count)
     monkeypatch.setattr("dhsk.solvers.pairs.FINE_SAMPLES", 64)
-    monkeypatch.setattr("dhsk.solvers.round_checkpoint._QUIET", 0.0)
+    monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
 
 
 def samples(classes: int, n: int = N) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from sklearn.svm import LinearSVC
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
-from dhsk.execution.options import RunOptions
+from dhsk.execution.memory import Share
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
+from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.problem import Problem
-from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
+from dhsk.models.train_low_rank import train_low_rank as train
 from dhsk.nystrom.approximation import approximate
 from dhsk.progress import Progress, ignore
 from dhsk.samples import open_samples
@@ -29,7 +31,9 @@ REFERENCE_TOL = 1e-12
 AGREEMENT = 1e-5
 """Greatest difference of coefficients and decisions from LIBLINEAR's, relative (issue's bar)."""
 
-TIGHT = LowRankOptions(40, seed=3)
+TIGHT = dhsk.LowRank(40)
+
+train_low_rank = partial(train, seed=3)
 
 
 def digits(k: int, n: int = 500) -> tuple[Any, Any]:
@@ -50,16 +54,16 @@ def row_map(dim: int = 64, dtype: str = "float64") -> RowMap:
     return RowMap(dhsk.HeatKernel.at_scale(dim, 0.5), "hyperspherical", dtype)
 
 
-def trained(X: Any, y: Any, how: LowRankOptions = TIGHT, weights: Any = None) -> LowRankModel:
+def trained(X: Any, y: Any, how: dhsk.LowRank = TIGHT, weights: Any = None) -> LowRankModel:
     """A model in float64."""
     return train_low_rank(
-        problem_of(X, y, weights), open_samples(X), row_map(X.shape[1]), how, RunOptions()
+        problem_of(X, y, weights), open_samples(X), row_map(X.shape[1]), how, Run()
     )
 
 
-def features(X: Any, how: LowRankOptions = TIGHT) -> tuple[Any, Any]:
+def features(X: Any, how: dhsk.LowRank = TIGHT) -> tuple[Any, Any]:
     """The features that it is trained on, and their root."""
-    found = approximate(open_samples(X), row_map(X.shape[1]), how)
+    found = approximate(open_samples(X), row_map(X.shape[1]), how, seed=3)
     assert found.values is not None
     return found.values, found.root
 
@@ -122,8 +126,8 @@ def small_room(monkeypatch: pytest.MonkeyPatch, factors: int) -> None:
 def leave(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
     """Leave the solver so many bytes."""
 
-    def short(*words: Any) -> LowRankPlan:
-        return replace(plan_low_rank(*words), solver=room)
+    def short(*words: Any) -> Share:
+        return replace(plan_low_rank(*words), room=room)
 
     monkeypatch.setattr("dhsk.models.train_low_rank.plan_low_rank", short)
 
@@ -141,7 +145,7 @@ def test_classes_that_do_not_fit_together_are_solved_in_batches(
         open_samples(X),
         row_map(),
         TIGHT,
-        RunOptions(journal=tmp_path),
+        Run(journal=tmp_path),
     )
     assert len(list(tmp_path.glob("newton-*.npz"))) == batches
     scale = np.abs(whole.coef).max()
@@ -192,11 +196,11 @@ def assert_bits(found: LowRankModel, expected: LowRankModel) -> None:
         np.testing.assert_array_equal(value, proofs[1][name])
 
 
-Run = Callable[..., LowRankModel]
+Training = Callable[..., LowRankModel]
 
 
 @pytest.fixture(params=["few", "many", "in batches"])
-def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Training:
     """Train on samples of some kind."""
     X, y = many() if request.param == "many" else digits(4, 300)
     how = replace(TIGHT, rank=20)
@@ -210,14 +214,14 @@ def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
             open_samples(X),
             row_map(X.shape[1]),
             how,
-            RunOptions(report=report, journal=journal),
+            Run(report=report, journal=journal),
         )
 
     return train
 
 
 @pytest.mark.slow
-def test_interrupted_at_any_step_it_goes_on_to_the_same_bits(run: Run, tmp_path: Path) -> None:
+def test_interrupted_at_any_step_it_goes_on_to_the_same_bits(run: Training, tmp_path: Path) -> None:
     """Also if it is interrupted at every step."""
     count = Interrupting(0)
     undisturbed = run(count)
@@ -246,7 +250,7 @@ def test_with_other_memory_it_goes_on_as_it_began(
             open_samples(X),
             row_map(),
             TIGHT,
-            RunOptions(report=Interrupting(3), journal=tmp_path),
+            Run(report=Interrupting(3), journal=tmp_path),
         )
     small_room(monkeypatch, 1)
     found = train_low_rank(
@@ -254,7 +258,7 @@ def test_with_other_memory_it_goes_on_as_it_began(
         open_samples(X),
         row_map(),
         TIGHT,
-        RunOptions(journal=tmp_path),
+        Run(journal=tmp_path),
     )
     assert_bits(found, undisturbed)
 
@@ -268,7 +272,7 @@ def test_what_differs_does_not_match(tmp_path: Path) -> None:
             open_samples(X),
             row_map(),
             TIGHT,
-            RunOptions(report=Interrupting(3), journal=tmp_path),
+            Run(report=Interrupting(3), journal=tmp_path),
         )
     changed, labels = X.copy(), y.copy()
     landmarks = trained(X, y).indices
@@ -285,8 +289,8 @@ def test_what_differs_does_not_match(tmp_path: Path) -> None:
         found, expected = (
             train_low_rank(problem, open_samples(given), row_map(), how, options)
             for options in (
-                RunOptions(report=fresh, journal=tmp_path),
-                RunOptions(report=alone),
+                Run(report=fresh, journal=tmp_path),
+                Run(report=alone),
             )
         )
         assert_bits(found, expected)
@@ -303,7 +307,7 @@ def test_a_damaged_state_is_not_used(how: str, tmp_path: Path) -> None:
             open_samples(X),
             row_map(),
             TIGHT,
-            RunOptions(report=Interrupting(3), journal=tmp_path),
+            Run(report=Interrupting(3), journal=tmp_path),
         )
     (file,) = tmp_path.glob("newton-*.npz")
     content = file.read_bytes()
@@ -315,6 +319,6 @@ def test_a_damaged_state_is_not_used(how: str, tmp_path: Path) -> None:
         open_samples(X),
         row_map(),
         TIGHT,
-        RunOptions(journal=tmp_path),
+        Run(journal=tmp_path),
     )
     assert_bits(found, trained(X, y))

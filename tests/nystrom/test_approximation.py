@@ -10,12 +10,14 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
-from dhsk.execution.options import RunOptions
+from dhsk.execution.memory import MemoryNeed, Share
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.passes import sums
 from dhsk.nystrom import approximation
-from dhsk.nystrom.approximation import SELECTIONS, Approximation, LandmarkOptions, approximate
-from dhsk.nystrom.room import ApproximationNeed, ApproximationPlan, plan_here
+from dhsk.nystrom.approximation import Approximation, approximate
+from dhsk.nystrom.room import ApproximationNeed, plan_here
+from dhsk.results.low_rank import SELECTIONS, LowRank
 from dhsk.samples import ZeroRows, open_samples
 
 SAME = 1e-9
@@ -37,7 +39,8 @@ def tier(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Sets where approximations are made."""
 
     def put(name: Any, threads: int = 2) -> None:
-        plan = ApproximationPlan(name, threads, 10**9)
+        need, whole = MemoryNeed("as told", {"all": 10**9}), name == "features in memory"
+        plan = Share(need, threads, name, whole)
         monkeypatch.setattr(approximation, "plan_here", lambda *_: plan)
 
     return put
@@ -51,9 +54,9 @@ def row_map(X: Any, dtype: str = "float64", scale: float = 1.0) -> RowMap:
 
 def made(X: Any, k: int = 60, dtype: str = "float64", **options: Any) -> Approximation:
     """Approximation of an array."""
-    run = RunOptions(**{n: options.pop(n) for n in ("client", "journal", "report") if n in options})
-    how = LandmarkOptions(k, **options)
-    return approximate(open_samples(X), row_map(X, dtype), how, run)
+    run = Run(**{n: options.pop(n) for n in ("client", "journal", "report") if n in options})
+    seed, how = options.pop("seed", 0), LowRank(k, **options)
+    return approximate(open_samples(X), row_map(X, dtype), how, run, seed=seed)
 
 
 def whole(found: Approximation) -> Any:
@@ -334,9 +337,11 @@ def test_as_much_is_held_as_fits() -> None:
     assert need.factor == 4 * 2_000_000 * 1000
     for name in TIERS:
         for threads in (2, 1):
-            room = need.bytes_in(name, threads)
-            assert plan_here(need, "landmarks", room, 2) == ApproximationPlan(name, threads, room)
+            room = need.within(name, threads).total
+            found = plan_here(need, room, 2)
+            assert (found.way, found.at_once, found.need.total) == (name, threads, room)
     with pytest.raises(
-        BudgetError, match=r"1,000 landmarks take .* but .* are left: allow more, or"
+        BudgetError,
+        match=r"^1000 landmarks of 2000000 samples take .* but .* left: allow more, or",
     ):
-        plan_here(need, "1,000 landmarks", room - 1, 2)
+        plan_here(need, room - 1, 2)

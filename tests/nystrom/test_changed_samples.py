@@ -11,16 +11,16 @@ import pytest
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.execution.options import RunOptions
+from dhsk.execution.memory import MemoryNeed, Share
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.models.problem import Problem
-from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
-from dhsk.nystrom.room import ApproximationPlan
+from dhsk.models.train_low_rank import train_low_rank
 from dhsk.progress import Progress
 from dhsk.samples import open_samples
 
 N, DIM = 400, 12
-HOW = LowRankOptions(30, seed=3)
+HOW = dhsk.LowRank(30)
 KERNEL = dhsk.HeatKernel.at_scale(dim=DIM, time_scale=0.5)
 
 Change = Callable[[], None]
@@ -29,7 +29,8 @@ Change = Callable[[], None]
 @pytest.fixture(autouse=True)
 def read_in_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither features nor samples are held in memory."""
-    plan = ApproximationPlan("samples read in every pass", 2, 10**8)
+    need = MemoryNeed("as told", {"all": 10**8})
+    plan = Share(need, 2, "samples read in every pass", whole=False)
     monkeypatch.setattr("dhsk.models.low_rank_plan.plan_here", lambda *_: plan)
 
 
@@ -38,8 +39,9 @@ def train(X: Any, y: Any, report: Any, journal: Path | None = None) -> Any:
     classes, codes = np.unique(y, return_inverse=True)
     ones = np.ones(N)
     problem = Problem(classes, codes, ones, 2.0, 1e-6)
-    options = RunOptions(report=report, journal=journal)
-    return train_low_rank(problem, open_samples(X), RowMap(KERNEL, "hyperspherical"), HOW, options)
+    options = Run(report=report, journal=journal)
+    row_map = RowMap(KERNEL, "hyperspherical")
+    return train_low_rank(problem, open_samples(X), row_map, HOW, options, seed=3)
 
 
 def once(stage: str, change: Change) -> Callable[[Progress], None]:

@@ -21,6 +21,7 @@ from dhsk.commands.cli import commands
 from dhsk.errors import BudgetError, CorruptTileError, InputError, StoreError, StoreMismatchError
 from dhsk.estimators.nystrom import NystromFeatures
 from dhsk.execution.lock import sole_writer
+from dhsk.execution.run import Run
 from dhsk.nystrom import feature_blocks, features
 from dhsk.nystrom.feature_store import ATTRIBUTE, FeatureStore
 from dhsk.objects.path import ObjectPath
@@ -50,7 +51,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of 8 rows, blocks of two pieces."""
     monkeypatch.setattr(features, "ROWS", 8)
     monkeypatch.setattr(feature_blocks, "ROWS", 8)
-    monkeypatch.setattr(feature_blocks, "_CHUNK_BYTES", ROWS * 20 * 8)
+    monkeypatch.setattr(feature_blocks, "CHUNK_BYTES", ROWS * 20 * 8)
 
 
 @pytest.fixture
@@ -400,7 +401,7 @@ def test_what_cannot_be_written_is_refused_before(
     with pytest.raises(InputError, match=r"sizes are unknown: call its compute_chunk_sizes\(\)"):
         model.write(unknown, tmp_path / "z")
     with monkeypatch.context() as patch:
-        patch.setattr("dhsk.estimators.nystrom.own_room", lambda _: 10_000)
+        patch.setattr(Run, "room", 10_000)
         with pytest.raises(BudgetError, match=r"150 samples and their features take .* 9\.77 kiB"):
             model.write(X, tmp_path / "z")
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
@@ -432,5 +433,5 @@ def test_the_description_is_of_json_and_names_the_schema(
     described: Any = zarr.open_array(str(tmp_path / "z"), mode="r").attrs[ATTRIBUTE]
     names = {"schema", "samples", "landmarks", "kernel", "map", "dtype", "blocks"}
     assert set(described) == names
-    assert described["schema"] == 1
+    assert described["schema"] == 2
     assert described["kernel"] == model.kernel_.to_spec()

@@ -8,14 +8,13 @@ from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
-from dhsk.models.exact_plan import plan_exact
-from dhsk.models.fit_plan import FitCounts
+from dhsk.models.fit_plan import FitCounts, plan_exact
 from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.sources import RowsShape
 from dhsk.planning.training import (
     COLUMNS,
     GridShape,
-    TrainingPlan,
+    Training,
     equal_classes,
     exact_training,
     low_rank_training,
@@ -31,7 +30,7 @@ def allowed(memory: int) -> Allowance:
     return Allowance(memory, HELD, max(0, memory - HELD), 2)
 
 
-def exact(n: int, memory: int, **grid: Any) -> TrainingPlan:
+def exact(n: int, memory: int, **grid: Any) -> Training:
     """Exact classifiers of three classes and 100 features, on two workers."""
     gram = make_plan(GramSides(n, 100), Resources(2, 2, memory))
     shape = GridShape(equal_classes(n, 3), **grid)
@@ -47,7 +46,7 @@ def test_exact_memory_is_that_of_the_fits() -> None:
     counts = FitCounts.of_classes(sizes)
     expected = plan_exact(RowsShape(10_000, 100, 8), counts, sizes, allowed(16 * GB))
     assert found.model.need == expected.need
-    assert (found.model.how, found.model.ample) == ("working sets", True)
+    assert (found.model.way, found.model.whole) == ("working sets", True)
     assert found.grid.need.name == "exact fits"
     small = exact(600, 16 * GB, folds=2, chain=1, kernels=1)
     assert small.grid is not None
@@ -59,11 +58,11 @@ def test_matrices_that_do_not_fit_are_not_whole() -> None:
     """It is said, because seconds are then a lower bound."""
     found = exact(40_000, 2 * GB)
     assert found.model is not None
-    assert (found.model.how, found.model.ample) == ("working sets", False)
+    assert (found.model.way, found.model.whole) == ("working sets", False)
     assert found.model.need.total <= 2 * GB
     assert found.row()[2] == "columns as needed"
     assert found.grid is not None
-    assert (found.grid.how, found.grid.ample) == ("working sets", False)
+    assert (found.grid.way, found.grid.whole) == ("working sets", False)
 
 
 def test_what_does_not_fit_is_a_dash() -> None:
@@ -83,7 +82,7 @@ def test_low_rank_memory_is_that_of_the_fits() -> None:
     assert found.grid is not None
     assert found.model.need == plan_low_rank(rows, 500, 3, allowed(16 * GB)).need
     assert found.grid.need == plan_low_rank(rows, 500, 6, allowed(16 * GB), 4).need
-    assert found.model.how == "features in memory"
+    assert found.model.way == "features in memory"
     two = low_rank_training(rows, rows, 10_000, GridShape((5000, 5000)), allowed(64 * GB))
     assert two.name == "rank 10,000"
     assert two.model is not None

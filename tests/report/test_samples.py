@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dhsk.report.class_figure import MOST
+from dhsk.report.classes import MOST
 
 CURVES = [
     {"positive": "faculty", "area": 0.9125, "false_positives": [0.0, 0.1, 1.0],

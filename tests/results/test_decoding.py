@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dhsk.errors import InputError
-from dhsk.results.decoding import decoded
+from dhsk.results.schema import decoded
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""results.json: what is written is read back; schema 2 is converted; damage is one sentence."""
+"""results.json: what is written is read back; damage is one sentence."""
 
 import copy
 import json
@@ -8,95 +8,27 @@ from typing import Any
 import pytest
 
 from dhsk.errors import InputError
-from dhsk.results.parts import FewSamples, Results
-from dhsk.results.schema import encoded, read_results, read_rows
+from dhsk.results.parts import Results
+from dhsk.results.schema import SCHEMA, encoded, read_results
 
-OLD = Path(__file__).parents[1] / "compatibility" / "2026-11"
+FILES = Path(__file__).parents[1] / "compatibility" / "files"
 
 
-def old(name: str) -> dict[str, Any]:
-    """A results.json of schema 2."""
-    data: dict[str, Any] = json.loads((OLD / f"{name}.json").read_text())
-    assert data["schema"] == 2
+def kept(name: str) -> dict[str, Any]:
+    """A results.json as it was written once."""
+    data: dict[str, Any] = json.loads((FILES / f"{name}.json").read_text())
     return data
-
-
-def new() -> dict[str, Any]:
-    """The same of schema 3."""
-    return encoded(read_results(Results, old("cv")))
 
 
 @pytest.mark.parametrize("name", ["cv", "cv-rank"])
 def test_what_is_written_is_read_back(name: str) -> None:
     """Through JSON, to equal results and the same text."""
-    found = read_results(Results, old(name))
+    found = read_results(Results, kept(name))
     text = json.dumps(encoded(found), allow_nan=False)
     again = read_results(Results, json.loads(text))
     assert again == found
     assert json.dumps(encoded(again)) == text
-    assert json.loads(text)["schema"] == 3
-
-
-def test_exact_results_of_schema_2_keep_their_values() -> None:
-    """Every column of every row, cell and the refit; steps are iterations now."""
-    data = old("cv")
-    found = encoded(read_results(Results, data))
-    for place in ("rows", "summary"):
-        for was, now in zip(data[place], found[place], strict=True):
-            steps = {"n_iter": was.pop("steps")} if "steps" in was else {}
-            assert now == now | was | steps
-            assert (now["rank"], now["n_features"], now["gradient"]) == (None, None, None)
-    assert found["best"] in found["summary"]
-    assert found["best"]["mean"] == data["best"]["mean"]
-    assert found["refit"]["n_iter"] == data["refit"]["steps"]
-    assert found["choice"] == {"rule": data["choice"]["rule"], "left_out": 0}
-    same = ("classes", "class_counts", "confusion", "eigenvalues", "trace", "plan", "seconds",
-            "scoring", "tol", "version", "created", "samples")  # fmt: skip
-    for key in same:
-        assert found[key] == data[key]
-    assert found["folds"] == data["folds"] | {"n_train": None, "n_test": None}
-
-
-def test_low_rank_of_schema_2_gets_columns_of_its_own() -> None:
-    """Features and gradient stood under other names, and the rank in the label too."""
-    data = old("cv-rank")
-    found = read_results(Results, data)
-    for was, row in zip(data["rows"], found.rows, strict=True):
-        assert (row.n_features, row.gradient) == (was["n_support"], was["kkt"])
-        assert (row.n_support, row.kkt, row.n_iter) == (None, None, was["steps"])
-        assert f"{row.label}, rank {row.rank}" == was["label"]
-    assert found.low_rank is not None
-    assert found.low_rank.rank == (4, 8)
-    assert (found.best.rank, found.best.mean) == (8, data["best"]["mean"])
-    assert found.refit is not None
-    assert (found.refit.n_features, found.refit.kkt) == (8, None)
-    assert len(found.rows_of[found.best.point]) == 3
-
-
-def test_optional_parts_of_schema_2_are_converted() -> None:
-    """Stages of a search, and classes of few samples; the oldest files have no choice."""
-    data = old("cv")
-    stage = {"time_scales": [0.7], "C": [1.0], "C_scaled": None, "why": "w",
-             "best": {"label": "heat s=0.7", "C": 1.0, "C_scaled": None, "mean": 0.3}}  # fmt: skip
-    data |= {"search": [stage], "search_ended": "ended",
-             "dropped_classes": [{"class": "d", "samples": 1}],
-             "untrained_classes": [{"class": "c", "samples": 2, "folds": 1}]}  # fmt: skip
-    del data["choice"]
-    found = read_results(Results, data)
-    assert found.search[0].best == found.summary[0]
-    assert found.search[0].C_scaled == ()
-    assert found.dropped_classes == (FewSamples("d", 1, 3),)  # all folds lack it
-    assert found.untrained_classes == (FewSamples("c", 2, 1),)
-    assert found.choice is None
-
-
-def test_rows_of_checkpoints_of_both_schemas_are_read() -> None:
-    """To the same rows."""
-    for name in ("cv", "cv-rank"):
-        data = old(name)
-        rows = read_results(Results, data).rows
-        assert read_rows(data["rows"]) == rows
-        assert read_rows(encoded(read_results(Results, data))["rows"]) == rows
+    assert json.loads(text) == kept(name)
 
 
 def keys(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -109,10 +41,10 @@ def keys(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return []
 
 
-@pytest.mark.parametrize("make", [new, lambda: old("cv"), lambda: old("cv-rank")])
-def test_damage_anywhere_is_one_sentence(make: Any) -> None:
+@pytest.mark.parametrize("name", ["cv", "cv-rank"])
+def test_damage_anywhere_is_one_sentence(name: str) -> None:
     """A key that is lacking, or holds an object, is an error of one line, or does not matter."""
-    whole = make()
+    whole = kept(name)
     found = []
     for place in keys(whole):
         for damage in ("lacking", {"wrong": 1}):
@@ -135,8 +67,8 @@ def test_damage_anywhere_is_one_sentence(make: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schema": 1}, "have schema 1, but this version of dhsk reads schemas 2 and 3"),
-        ({"schema": 4, "version": "9.0"}, r"schema 4.* dhsk that wrote them \(9.0\)"),
+        ({"schema": SCHEMA - 1}, f"dhsk reads schema {SCHEMA}: compute them again"),
+        ({"schema": SCHEMA + 1, "version": "9.0"}, r"dhsk that wrote them \(9.0\)"),
         ({"eigenvalues": [1.0, "x"]}, r"'eigenvalues\[1\]' .* finite number, but it is 'x'"),
         ({"class_counts": [1]}, "'class_counts' .* list of 3 numbers"),
         ({"confusion": [[1, 2]]}, "'confusion' .* 3 rows of 3 counts"),
@@ -155,7 +87,7 @@ def test_contradictions_and_other_schemas_are_refused(
 ) -> None:
     """What it should be, and what it is."""
     with pytest.raises(InputError, match=message):
-        read_results(Results, new() | changes)
+        read_results(Results, kept("cv") | changes)
 
 
 @pytest.mark.parametrize("data", [[], {}, None, "text", {"rows": []}])

@@ -152,7 +152,7 @@ def test_what_is_wrong_is_said(file: Path, frame: pd.DataFrame) -> None:
     write(file, holes)
     with pytest.raises(InputError, match=r"row 20 .* has no value in column 'a'"):
         list(dhsk.open_samples(source, drop_columns=["t"]).blocks(8))
-    with pytest.raises(InputError, match=r"row 20 .* has no text: fill it in"):
+    with pytest.raises(InputError, match=r"row 20 .* has no text in the column 't': fill it in"):
         dhsk.open_samples(f"{source}:t")
     write(file, pa.table({"v": [[1.0, 2.0]] * 12 + [[1.0]]}))
     with pytest.raises(InputError, match=r"row 12 .* has 1 numbers, but the first row has 2"):

@@ -15,7 +15,7 @@ X = np.random.default_rng(11).poisson(0.7, (N_SAMPLES, DIM)).astype(np.float64)
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: Any) -> None:
     """No more than a chunk is read at a time."""
-    monkeypatch.setattr(chunked, "_PIECE_BYTES", 1)
+    monkeypatch.setattr(chunked, "PIECE_BYTES", 1)
 
 
 class CountingArray:
@@ -48,7 +48,7 @@ def test_no_chunk_is_read_twice(rows: int) -> None:
 
 def test_many_small_chunks_are_read_at_once(monkeypatch: Any) -> None:
     """A piece takes as many whole chunks as fit into it."""
-    monkeypatch.setattr(chunked, "_PIECE_BYTES", 11 * DIM * 8)
+    monkeypatch.setattr(chunked, "PIECE_BYTES", 11 * DIM * 8)
     array = CountingArray(X, (2, DIM))
     assert np.concatenate(list(open_samples(array).blocks(3))).shape == X.shape
     assert array.most == 10

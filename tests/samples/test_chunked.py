@@ -104,7 +104,7 @@ SPARSE = {
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: Any) -> None:
     """Pieces of single chunks, so that small files are read in many."""
-    monkeypatch.setattr(chunked, "_PIECE_BYTES", 1)
+    monkeypatch.setattr(chunked, "PIECE_BYTES", 1)
 
 
 @pytest.mark.slow

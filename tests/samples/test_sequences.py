@@ -171,7 +171,7 @@ def test_what_is_not_for_strings_is_refused(tmp_path: Path) -> None:
     file.write_text(fasta())
     with pytest.raises(InputError, match=r"holds strings: say .* --spectrum 6"):
         dhsk.open_samples(file)
-    with pytest.raises(InputError, match="no named columns: leave out name"):
+    with pytest.raises(InputError, match=r"no named columns \(name\): only .*\.csv"):
         dhsk.open_samples(file, vectorizer=dhsk.Spectrum(2), id_column="name")
     with pytest.raises(InputError, match="has no parts"):
         dhsk.open_samples(f"{file}:x", vectorizer=dhsk.Spectrum(2))

@@ -15,7 +15,7 @@ import dhsk
 from dhsk.errors import InputError
 from dhsk.progress import Progress
 from dhsk.samples import counted, substring_counts
-from dhsk.samples.row_order import write_in_order
+from dhsk.samples.tally import write_in_order
 
 FEW = st.text("abAÄ日😀 ", max_size=24)
 ANY = st.text(st.characters(exclude_characters="\0"), max_size=12)

@@ -15,10 +15,13 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import dhsk
 from dhsk.errors import InputError
+from dhsk.samples import spill
 from dhsk.samples import texts as texts_module
-from dhsk.samples.documents import open_text_column
+from dhsk.samples.csv_tables import read_columns
 from dhsk.samples.paths import Origin
-from dhsk.samples.texts import EntryFile
+from dhsk.samples.spill import Spill
+from dhsk.samples.tables import text_column
+from dhsk.samples.texts import PAIR
 
 WORDS = [
     "alpha",
@@ -108,7 +111,8 @@ def test_counts_are_those_of_scikit_learn(
     form: str, settings: Any, texts: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
     """The same words and counts from every source, block by block, however small the pieces."""
-    monkeypatch.setattr(texts_module, "_WRITTEN", 7)
+    for module in (texts_module, spill):
+        monkeypatch.setattr(module, "PART", 7)
     samples = dhsk.open_samples(
         FORMS[form](tmp_path, texts), vectorizer=dhsk.Vectorizer(**settings)
     )
@@ -214,11 +218,11 @@ def test_long_texts_do_not_raise_the_limit_of_others(tmp_path: Path) -> None:
     before = csv.field_size_limit()
     file = tmp_path / "x.csv"
     file.write_text("id,text,y\n" + "".join(f"{n},{'beta ' * 30_000},{n}\n" for n in range(3)))
-    documents = open_text_column(Origin.of(f"{file}:text"), None, None)
+    documents = text_column(read_columns(Origin.of(f"{file}:text")))
     ids, texts = documents.ids(), documents.texts()
     assert ids is not None
     assert (next(ids), len(next(texts)), csv.field_size_limit()) == ("0", 150_000, before)
-    ids.close()  # type: ignore[attr-defined]
+    del ids  # and the file is closed
     assert [len(text) for text in texts] == [150_000] * 2
     assert dhsk.read_labels(f"{file}:y", 3).tolist() == [0, 1, 2]
     assert csv.field_size_limit() == before
@@ -230,18 +234,15 @@ def test_labels_of_lines_of_json_have_a_usual_name(tmp_path: Path) -> None:
     file.write_text('{"text": "a", "label": "u"}\n{"text": "b", "label": "v"}\n')
     assert dhsk.read_labels(file, 2).tolist() == ["u", "v"]
     file.write_text('{"text": "a", "kind": "u"}\n{"text": "b", "kind": "v"}\n')
-    with pytest.raises(InputError, match=r"as --labels .*x.jsonl:FIELD \(text, kind\)"):
+    with pytest.raises(InputError, match=r"as --labels .*x.jsonl:NAME \(text, kind\)"):
         dhsk.read_labels(file, 2)
 
 
 def test_the_file_of_counts_ends_with_the_samples() -> None:
     """It has no name, and what is read is what was written."""
-    file = EntryFile()
-    file.add([3, 1], [1, 2])
-    file.add([], [])
-    file.flush()
-    file.add([7], [5])
-    file.flush()
+    file = Spill(PAIR)
+    for entries in ([(3, 1), (1, 2)], [], [(7, 5)]):
+        file.append(np.array(entries, PAIR))
     assert file.read(1, 3).tolist() == [(1, 2), (7, 5)]
     assert file.read(3, 3).shape == (0,)
 

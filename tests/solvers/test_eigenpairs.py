@@ -19,7 +19,6 @@ from dhsk.solvers.eigenpairs import (
     leading_eigenpairs,
     most_blocks,
 )
-from dhsk.solvers.product_checkpoint import CheckpointedProducts
 
 N, K = 300, 6
 
@@ -192,7 +191,7 @@ def run(A: Floats, folder: Path, passes: int | None = None) -> tuple[Eigenpairs,
         made += 1
         return A @ V
 
-    products = CheckpointedProducts(multiply, Checkpoint(folder, "product-"), ["A"])
+    products = Checkpoint(folder, "product-").replay(multiply, ["A"])
     return leading_eigenpairs(products, N, K, tol=1e-6, blocks=FEWEST_BLOCKS), made
 
 
@@ -224,6 +223,6 @@ def test_damaged_and_foreign_products_are_made_again(tmp_path: Path) -> None:
     found, made = run(A, tmp_path)
     assert made == 1
     assert bits(found) == bits(whole)
-    other = CheckpointedProducts(product_with(A), Checkpoint(tmp_path, "product-"), ["B"])
+    other = Checkpoint(tmp_path, "product-").replay(product_with(A), ["B"])
     leading_eigenpairs(other, N, K, tol=1e-6, blocks=FEWEST_BLOCKS)
     assert other.passes == passes

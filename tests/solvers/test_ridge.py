@@ -12,7 +12,6 @@ from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.progress import Progress
 from dhsk.run_progress import passes_reported
-from dhsk.solvers.conjugate_gradients import SolveCheckpoint
 from dhsk.solvers.ridge import Means, solve_ridge
 from dhsk.solvers.sources import ArraySource
 
@@ -285,14 +284,20 @@ class Killed(Recorder):
 @pytest.mark.parametrize("block", [True, False])
 @pytest.mark.parametrize("preconditioned", [False, True])
 def test_a_killed_solve_resumes_to_the_same_bits(
-    K: Any, rng: np.random.Generator, tmp_path: Path, preconditioned: bool, block: bool
+    K: Any,
+    rng: np.random.Generator,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    preconditioned: bool,
+    block: bool,
 ) -> None:
     """After any product, even in later descents; only the product that was lost is repeated."""
+    monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
     Y, A = rng.normal(size=(150, 3)), K + np.eye(150)
     preconditioner = Exact(A + np.diag(rng.uniform(size=150))) if preconditioned else None
 
     def solve(source: Any, folder: Path | None) -> Any:
-        means = Means(preconditioner, SolveCheckpoint(Checkpoint(folder), "one", quiet=0.0))
+        means = Means(preconditioner, Checkpoint(folder), "one")
         return solve_ridge(source, Y, 1.0, tol=1e-5, max_passes=1000, means=means, block=block)
 
     clean = Recorder(K, wrong=3)  # so that there is a second descent
@@ -310,12 +315,15 @@ def test_a_killed_solve_resumes_to_the_same_bits(
         assert not list(folder.glob("*"))
 
 
-def test_a_resumed_solve_knows_what_was_indefinite(tmp_path: Path) -> None:
+def test_a_resumed_solve_knows_what_was_indefinite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A column that met a negative direction is not tried again."""
+    monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
     K = np.diag(np.r_[-2.0, np.linspace(0.1, 1.0, 99)])
     Y = np.ones((100, 2))
     Y[0, 1] = 0.0
-    means = Means(checkpoint=SolveCheckpoint(Checkpoint(tmp_path), "one", quiet=0.0))
+    means = Means(checkpoint=Checkpoint(tmp_path), name="one")
     how: dict[str, Any] = {"tol": 1e-8, "max_passes": 500, "block": False}
     with pytest.raises(KeyboardInterrupt):
         solve_ridge(Killed(K, 8), Y, 0.1, **how, means=means)
@@ -328,8 +336,7 @@ def test_a_resumed_solve_knows_what_was_indefinite(tmp_path: Path) -> None:
 
 def test_another_system_is_not_resumed(K: Any, rng: np.random.Generator, tmp_path: Path) -> None:
     """A state of other shapes is passed over."""
-    checkpoint = SolveCheckpoint(Checkpoint(tmp_path), "one")
-    means = Means(checkpoint=checkpoint)
+    means = Means(checkpoint=Checkpoint(tmp_path), name="one")
     with pytest.raises(KeyboardInterrupt):
         solve_ridge(Killed(K, 4), np.ones((150, 1)), 0.1, tol=1e-9, max_passes=99, means=means)
     assert list(tmp_path.glob("one.npz"))

@@ -15,7 +15,6 @@ from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, largest_block, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
-from dhsk.solvers.round_checkpoint import RoundCheckpoint
 from dhsk.solvers.rounds import _FreeSetCG, solve_in_rounds
 from dhsk.solvers.sources import COLUMNS, ArraySource, products
 
@@ -380,31 +379,31 @@ def test_a_killed_run_goes_on_from_every_part_of_a_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a subproblem of two, and between two conjugate gradients: no part is done again."""
-    monkeypatch.setattr("dhsk.solvers.round_checkpoint._QUIET", 0.0)
-    K, y = overlapping(8, classes=3, flipped=0.4)
-    pairs = dict(enumerate(make_pairs(y, np.ones((1, len(y))), [10.0, 1000.0])))
+    monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
+    K, y = overlapping(8, n=300, classes=3, flipped=0.4)
+    pairs = dict(enumerate(make_pairs(y, np.ones((1, len(y))), [10.0, 200.0])))
     K = K + 0.1 * np.eye(len(K))
 
-    def solved(folder: Path | None, alive: int = PLENTY) -> tuple[dict[int, list[Fit]], int, int]:
+    def solved(folder: Path, alive: int = PLENTY) -> tuple[dict[int, list[Fit]], int, int]:
         """Fits, and the numbers of entries and of products."""
         source, written = CountingSource(K), 0
 
-        class Dying(RoundCheckpoint):
-            def put(self, *args: Any, **options: Any) -> None:
+        class Dying(Checkpoint):
+            def put(self, *args: Any) -> None:
                 nonlocal written
-                super().put(*args, **options)
+                super().put(*args)
                 written += 1
                 if written == alive:
                     raise KilledError
 
-        watch = RoundWatch(checkpoint=Dying(Checkpoint(folder)), name="one")
+        watch = RoundWatch(checkpoint=Dying(folder), name="one")
         try:
             fits = dict(solve_in_rounds(source, pairs, TOL, 128, Threads(1), watch))
         except KilledError:
             fits = {}
         return fits, written, len(source.products)
 
-    expected, entries, passes = solved(None)
+    expected, entries, passes = solved(tmp_path / "whole")
     assert entries > passes > 12  # the subproblems and every product
     for alive in (1, 2, 3, 5, 8, entries // 2, entries - 1):
         folder = tmp_path / str(alive)

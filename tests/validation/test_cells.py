@@ -9,8 +9,9 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 import dhsk
+from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.threads import Threads
-from dhsk.models.pair_fits import MatrixProblem, PairSolver, Placement
+from dhsk.models.pair_fits import MatrixProblem, PairSolver
 from dhsk.results.columns import KernelColumns
 from dhsk.solvers.sources import ArraySource
 from dhsk.validation.cells import Cells, names_of, rows_of_kernel
@@ -35,8 +36,8 @@ def cells(K: Any, y: Any, *, unit: float = 1.0, C_scaled: Any = None, **options:
     grid = make_grid(divide(len(y), y, 3), VALUES_OF_C, tol=TOL, **options)
     source = ArraySource(K / unit)
     matrix = MatrixProblem(source, tuple(grid.C), unit)
-    placement = Placement(Threads(1), 10**9)
-    solver = PairSolver(grid.y, grid.weights, TOL, [matrix], placement, balls=True)
+    share = Share(MemoryNeed("fits", {}), 1, room=10**9)
+    solver = PairSolver(grid.y, grid.weights, TOL, [matrix], Threads(1), share, balls=True)
     ((_, solved),) = solver.solved()
     held_out = solver.held_out(0, solved, [test for _, test in grid.folds])
     return rows_of_kernel(held_out, grid, solver.pairs(), solved, NAMES, C_scaled)
@@ -103,7 +104,7 @@ def test_decisions_are_computed_in_the_memory_for_them(
 ) -> None:
     """All samples of a fold at once or a few, the rows are the same but for rounding."""
     whole = cells(*problem, scoring=scoring)
-    monkeypatch.setattr("dhsk.solvers.sources._PANEL_ROWS", 7)
+    monkeypatch.setattr("dhsk.solvers.sources.PANEL_ROWS", 7)
     parts = cells(*problem, scoring=scoring)
     assert parts.predicted == whole.predicted
     # The sigmoids of a log loss are iterated: some 1e4 eps of what their decisions are off.

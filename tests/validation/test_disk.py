@@ -9,7 +9,7 @@ import pytest
 import dhsk
 from dhsk.costs import Cost, costs_told
 from dhsk.errors import BudgetError
-from dhsk.models.journal import Journal
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.objects.places import bytes_below
 
 GRID: dict[str, Any] = {"time_scale": [0.7, 1.0], "C": [1.0, 10.0], "cv": 3}
@@ -41,7 +41,7 @@ def test_products_are_there_until_the_end(X: Any, y: Any, tmp_path: Path, monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "put", stopped)
+        patch.setattr(Checkpoint, "put", stopped)
         with pytest.raises(KeyboardInterrupt):
             dhsk.cross_validate(X, y, **GRID, out=tmp_path)
     (chunk,) = (tmp_path / "fits" / "gram" / "cosine" / "gram" / "c").glob("*/*")
@@ -146,16 +146,29 @@ def test_the_disk_is_what_was_said(X: Any, y: Any, tmp_path: Path, store: str | 
     assert "600 samples of 12 features, 2 classes, 2 kernels x 2 C x 3 folds: " in cost.sentence
 
 
+class ToldError(Exception):
+    """Ends a run when its costs are known."""
+
+
 def test_costs_of_all_kinds_of_input(X: Any, y: Any) -> None:
     """Matrices need no products, low ranks no matrix; a search says so."""
     told: list[Cost] = []
+
+    def tell(cost: Cost) -> None:
+        told.append(cost)
+        raise ToldError
+
     G = dhsk.compute_gram(X, "cosine")
-    with costs_told(told.append):
-        dhsk.cross_validate(G, y, **GRID)
-        dhsk.cross_validate(np.asarray(G), y, kernels="precomputed", cv=2)
-        dhsk.cross_validate(X, y, **GRID, low_rank=dhsk.LowRank(20))
-        dhsk.cross_validate(X, y, cv=2)
-        dhsk.cross_validate(X, y, **GRID, sphere_map="tfidf")
+    with costs_told(tell):
+        for given, options in (
+            (G, GRID),
+            (np.asarray(G), {"kernels": "precomputed", "cv": 2}),
+            (X, {**GRID, "low_rank": dhsk.LowRank(20)}),
+            (X, {"cv": 2}),
+            (X, {**GRID, "sphere_map": "tfidf"}),
+        ):
+            with pytest.raises(ToldError):
+                dhsk.cross_validate(given, y, **options)
     assert [cost.disk < 8 * 600**2 for cost in told] == [True, True, True, False, False]
     assert ["search" in cost.what for cost in told] == [False, False, False, True, False]
     assert all(cost.memory > 100_000_000 for cost in told)

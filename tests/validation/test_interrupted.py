@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dhsk
-from dhsk.models.journal import Journal
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.models.pair_fits import PairSolver
 
 KERNEL = dhsk.HeatKernel.at_scale(64, 0.5)
@@ -33,14 +33,14 @@ def without_seconds(result: dhsk.CvResult) -> list[dict[str, Any]]:
 def count_fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the fits that are finished from now on."""
     names: list[str] = []
-    put = Journal.put
+    put = Checkpoint.put
 
-    def counting(self: Journal, name: str, fits: Any, rest: Any, others: Any = None) -> None:
-        if fits:
+    def counting(self: Checkpoint, name: str, arrays: Any, values: Any = None) -> None:
+        if "coef" in arrays:
             names.append(name)
-        put(self, name, fits, rest, others)
+        put(self, name, arrays, values)
 
-    monkeypatch.setattr(Journal, "put", counting)
+    monkeypatch.setattr(Checkpoint, "put", counting)
     return names
 
 

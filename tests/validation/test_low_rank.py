@@ -218,7 +218,7 @@ def test_other_scorers(liblinear_scores: Any, scoring: str) -> None:
         ({"rank": [10, -1]}, "rank"),
         ({"rank": 10, "selection": "best"}, "selection must be one of"),
         ({"rank": 10, "oversampling": 0.5}, "oversampling must be at least 1"),
-        ({"rank": 10, "loss": "hinge"}, "loss must be one of"),
+        ({"rank": 10, "loss": "hinge"}, "loss must be 'squared_hinge' or 'logistic', but"),
     ],
 )
 def test_parameters_are_refused_before_any_work(options: dict[str, Any], words: str) -> None:

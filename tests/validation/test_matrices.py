@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dhsk
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.progress import ignore
 from dhsk.validation.input import open_square
 from dhsk.validation.matrices import KernelMatrices
@@ -30,9 +30,7 @@ def matrices(
 ) -> KernelMatrices:
     """What gives the matrices, with its stores in a folder."""
     square = open_square(given, precomputed=precomputed)
-    return KernelMatrices(
-        square, "hyperspherical", "center", RunOptions(store=folder, report=report)
-    )
+    return KernelMatrices(square, "hyperspherical", "center", Run(store=folder, report=report))
 
 
 def entries(matrix: Any) -> Any:

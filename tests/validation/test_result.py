@@ -10,7 +10,7 @@ import pytest
 
 import dhsk
 
-OLD = Path(__file__).parents[1] / "compatibility" / "2026-11"
+OLD = Path(__file__).parents[1] / "compatibility" / "files"
 
 
 @pytest.fixture(params=["cv", "cv-rank"])

@@ -1,5 +1,6 @@
 """Where the search for a time looks next, where it ends, and which cell wins."""
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import dhsk
+from dhsk.execution.shared import live_names
 from dhsk.solvers.sources import ArraySource
 from dhsk.validation.search import (
     LINEAR,
@@ -174,3 +176,22 @@ def test_search_goes_no_further_than_the_linear_kernel(monkeypatch: pytest.Monke
         "neighbours"
     )
     assert found.best_score_ == max(row["mean"] for row in found.summary_)
+
+
+def test_workers_hold_what_one_stage_needs(client: Any) -> None:
+    """A search of several stages: the values of the one before go without garbage collection.
+
+    Of digits they are 13 MB a stage on every worker, of 6,000 images of MNIST 150 MB.
+    """
+    X, y = load_digits(return_X_y=True)
+    live: list[int] = []
+    gc.disable()
+    try:
+        result = dhsk.cross_validate(
+            X[:300], y[:300], time_scale="auto", cv=3, client=client, eigenvalues=False,
+            progress=lambda _: live.append(len(live_names(client))),
+        )  # fmt: skip
+    finally:
+        gc.enable()
+    assert len(result.search) > 2
+    assert max(live) <= 2  # the problems, and support vectors

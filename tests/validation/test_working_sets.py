@@ -138,7 +138,7 @@ def test_interrupted_grids_go_on_with_the_same_bits(
     Each call finds some bytes less of free memory, which begins no rounds anew.
     """
     X, y = mixtures
-    monkeypatch.setattr("dhsk.solvers.round_checkpoint._QUIET", 0.0)
+    monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
     rounds: list[str] = []
 
     def remember(event: dhsk.Progress) -> None:

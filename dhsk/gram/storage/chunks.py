@@ -3,6 +3,10 @@
 The format is that of zarr v3's codecs `bytes` (little-endian) and `crc32c`: entries in C order,
 padded to full size, and four bytes of checksum. Measured: a chunk of 16 MB costs 31 ms of processor
 time with zarr 3.1, mostly for new memory, and 4 ms here; its product takes 30 ms.
+
+Rejected: `ftruncate` in place of `posix_fallocate`, and strips aligned to pages (no gain); zarr's
+shards of inner chunks of 250 or 500 rows (13 to 20 ms of processor time to write 16 MB where a
+chunk takes 5 to 7, 9 to 13 ms to read where it takes 2.5).
 """
 
 import errno

@@ -1,6 +1,7 @@
 """Descriptions of arrays and groups, zarr.json: derived from their content, compared whole."""
 
 import json
+from dataclasses import dataclass
 from typing import Any, Final
 
 import google_crc32c
@@ -60,17 +61,26 @@ class ArrayDescription:
         return understood == expected and _is_within(said, json.loads(understood))
 
 
-def group_text(attributes: dict[str, Any]) -> bytes:
-    """Description of a group."""
-    written: dict[str, Any] = {}
-    zarr.create_group(MemoryStore(written), attributes=attributes)
-    text: bytes = written[DESCRIPTION].to_bytes()
-    return text
+@dataclass(frozen=True)
+class StoredGroup:
+    """A group of zarr: a folder whose description has attributes."""
 
+    folder: Place
+    attributes: dict[str, Any]
 
-def is_group_text(folder: Place, text: bytes) -> bool:
-    """Whether a folder has the description of a group."""
-    return bool(read_description(folder) == json.loads(text))
+    def is_described(self) -> bool:
+        """Whether the folder has this description."""
+        return bool(read_description(self.folder) == json.loads(self._text()))
+
+    def describe(self) -> None:
+        """Write the description."""
+        write_description(self.folder, self._text())
+
+    def _text(self) -> bytes:
+        written: dict[str, Any] = {}
+        zarr.create_group(MemoryStore(written), attributes=self.attributes)
+        text: bytes = written[DESCRIPTION].to_bytes()
+        return text
 
 
 def read_description(folder: Place) -> dict[str, Any] | None:

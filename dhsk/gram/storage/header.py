@@ -11,13 +11,8 @@ from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
 from dhsk.kernels import Kernel
 from dhsk.samples import SphereMap
 
-SCHEMA = 2
-"""Version of the format of stores; 1 (one kernel, float64 products) is read too."""
-
-FLAGGED = 3
-"""Version of stores that say more than schema 2 knows, so that earlier versions refuse them."""
-
-_SCHEMA_1 = 1
+SCHEMA: Final = 3
+"""Version of the format of stores; no other one is read."""
 
 _SIMILARITIES: Final = ("similarity", "negative Laplacian")
 _FINGERPRINT: Final = re.compile("[0-9a-f]{16,}")
@@ -66,14 +61,12 @@ class Header:
 
     @classmethod
     def of_json(cls, attributes: dict[str, Any]) -> "Header":
-        """Read a group's attributes; StoreMismatchError for a schema newer than this version."""
+        """Read a group's attributes; StoreMismatchError for another schema than `SCHEMA`."""
         found = dict(attributes)
-        if found.get("schema") == _SCHEMA_1:
-            found |= {"kernels": [found.pop("kernel")], "product_dtype": "float64"}
-        elif found.get("schema") not in (SCHEMA, FLAGGED):
+        if found.get("schema") != SCHEMA:
             raise StoreMismatchError(
-                f"it has schema {found.get('schema')}, this version reads {_SCHEMA_1} to "
-                f"{FLAGGED}: open it with the version that wrote it"
+                f"it has schema {found.get('schema')}, this version reads {SCHEMA}: compute it "
+                "again, or open it with the version that wrote it"
             )
         lists = {key: tuple(found[key]) for key in ("kernels", "fingerprints", "nnz")}
         lists |= {key: tuple(found[key]) for key in ("zero_rows", "indefinite") if key in found}
@@ -125,10 +118,9 @@ class Header:
         return None if laplacian is None else _SIMILARITIES[bool(laplacian)]
 
 
-def flags_of(kernels: Sequence[Kernel]) -> dict[str, Any]:
-    """Fields of a header that flag kernels known not to be positive semi-definite, if any are."""
-    found = tuple(k for k, one in enumerate(kernels) if one.positive_semidefinite is False)
-    return {"indefinite": found, "schema": FLAGGED} if found else {}
+def indefinite_of(kernels: Sequence[Kernel]) -> tuple[int, ...] | None:
+    """Numbers of the kernels that are known not to be positive semi-definite; None for none."""
+    return tuple(k for k, one in enumerate(kernels) if one.positive_semidefinite is False) or None
 
 
 def short(value: object) -> str:

@@ -1,4 +1,8 @@
-"""Parts of a computation that several processes share without a scheduler, and their tiles."""
+"""Parts of a computation that several processes share without a scheduler, and their tiles.
+
+Rejected: tiles dealt out in turn (each part would read nearly all samples); a queue in the store (a
+lock for each tile).
+"""
 
 import json
 from collections.abc import Iterable, Sequence

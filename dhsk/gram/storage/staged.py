@@ -1,5 +1,6 @@
 """The mapped samples of a store, from which every task reads its rows."""
 
+from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -8,13 +9,8 @@ from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Indices, Rows, blocks
 from dhsk.errors import CorruptTileError, IncompleteStoreError, InputError
-from dhsk.gram.storage.chunks import read_chunk, write_chunk
-from dhsk.gram.storage.descriptions import (
-    attributes_of,
-    group_text,
-    is_group_text,
-    write_description,
-)
+from dhsk.gram.storage.chunks import read_chunk
+from dhsk.gram.storage.descriptions import StoredGroup, attributes_of
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.indexing import by_block
 from dhsk.gram.storage.stored_array import StoredArray
@@ -25,6 +21,9 @@ CSR_CHUNK: Final = 1 << 18
 
 DENSE_CHUNK_BYTES: Final = 1 << 24
 """Most bytes of a chunk of dense samples, unless one sample is larger."""
+
+_COMPLETE: Final = {"complete": True}
+"""Attributes of a side whose samples are all stored."""
 
 Side: TypeAlias = Literal["rows", "cols"]
 
@@ -53,28 +52,14 @@ class StagedSamples:
 
     def is_sound(self, side: Side) -> bool:
         """Read all samples of a side; whether all exist and have the right checksums."""
-        return self.has(side) and all(array.is_sound() for array in self.arrays(side).values())
+        arrays = self.arrays(side).values()
+        return self.has(side) and all(a.is_sound(place) for a in arrays for place in a.places())
 
-    def damaged_descriptions(self) -> list[Place]:
-        """Folders whose description does not match their samples."""
-        damaged = []
+    def described(self) -> Iterator[StoredGroup | StoredArray]:
+        """Everything that has a description: the sides, complete or not, and their arrays."""
         for side in self.sides:
-            if not is_group_text(self.path / side, self._group_text(side)):
-                damaged.append(self.path / side)
-            damaged += [a.folder for a in self.arrays(side).values() if not a.is_described()]
-        return damaged
-
-    def describe(self) -> None:
-        """Write damaged descriptions again; whether a side is complete stays."""
-        for side in self.sides:
-            if not is_group_text(self.path / side, self._group_text(side)):
-                write_description(self.path / side, self._group_text(side))
-            for array in self.arrays(side).values():
-                if not array.is_described():
-                    array.describe()
-
-    def _group_text(self, side: Side) -> bytes:
-        return group_text({"complete": True} if self.has(side) else {})
+            yield StoredGroup(self.path / side, _COMPLETE if self.has(side) else {})
+            yield from self.arrays(side).values()
 
     def arrays(self, side: Side) -> dict[str, StoredArray]:
         """Arrays of a side by name."""
@@ -86,7 +71,7 @@ class StagedSamples:
         folder = self.path / side
         if nnz is None:
             dense = StoredArray(
-                folder / "dense", (count, h.dim), self._dense_shape, self._dtype, fill_value=0
+                folder / "dense", (count, h.dim), (self.chunk_rows, h.dim), self._dtype, 0
             )
             return {"dense": dense}
 
@@ -109,7 +94,7 @@ class StagedSamples:
         """Make empty arrays for the samples of a side, in place of incomplete ones."""
         folder = self.path / side
         remove_below(folder)
-        write_description(folder, group_text({}))
+        StoredGroup(folder, {}).describe()
         for array in self.arrays(side).values():
             array.begin()
 
@@ -124,8 +109,7 @@ class StagedSamples:
             rows: Any = block.astype(self._dtype, copy=False)
             dense = self.arrays(side)["dense"]
             for part in blocks(count, self.chunk_rows):
-                path = dense.path_of(((first + part.start) // self.chunk_rows, 0))
-                write_chunk(path, rows[part], self._dense_shape)
+                dense.write(((first + part.start) // self.chunk_rows, 0), rows[part])
             return
         arrays = self.arrays(side)
         _write_at(arrays["indptr"], first, block.indptr + np.int64(entry))
@@ -136,7 +120,7 @@ class StagedSamples:
         """Record that all samples of a side are stored, and the checksums of their chunks."""
         for array in self.arrays(side).values():
             array.complete()
-        write_description(self.path / side, group_text({"complete": True}))
+        StoredGroup(self.path / side, _COMPLETE).describe()
 
     def read(self, side: Side, part: slice) -> Rows:
         """Read consecutive samples, (samples, dim), in the type in which they are multiplied.
@@ -207,10 +191,6 @@ class StagedSamples:
         first = part.start - chunks.start * step
         return out[first : first + part.stop - part.start]
 
-    @property
-    def _dense_shape(self) -> tuple[int, int]:
-        return self.chunk_rows, self._header.dim
-
 
 def _write_at(array: StoredArray, start: int, values: NDArray[Any]) -> None:
     """Write entries of a vector from `start` on, after those that were written before.
@@ -227,4 +207,4 @@ def _write_at(array: StoredArray, start: int, values: NDArray[Any]) -> None:
         chunk[inside.start - begin : inside.stop - begin] = values[
             inside.start - start : inside.stop - start
         ]
-        write_chunk(array.path_of((number,)), chunk[:, None], (step, 1))
+        array.write((number,), chunk)

@@ -1,13 +1,14 @@
 """Stages samples: maps them to the sphere and writes them into a store, block by block."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError, StoreMismatchError
+from dhsk.execution.run import Run
 from dhsk.gram.storage.staged import Side
 from dhsk.gram.storage.store import GramStore
-from dhsk.progress import OnProgress, Progress
+from dhsk.progress import Progress
 from dhsk.samples import Samples, Spectrum, apply_map, vectorizer_of
 from dhsk.samples.names import in_order
 from dhsk.samples.scan import rows_within
@@ -16,7 +17,7 @@ BLOCK_BYTES = 8_000_000
 """Approximate size of the blocks in which samples are mapped; two of them are in memory."""
 
 
-def in_order_of(store: GramStore, sides: list[Samples]) -> list[Samples]:
+def in_order_of(store: GramStore, sides: Sequence[Samples]) -> Sequence[Samples]:
     """Put features in the order of a store's, if both have names.
 
     Raises StoreMismatchError if the names differ.
@@ -44,7 +45,7 @@ def _check_counts(store: GramStore, side: Samples) -> None:
         )
 
 
-def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> Iterator[int]:
+def stage_samples(store: GramStore, sides: Sequence[Samples], run: Run) -> Iterator[int]:
     """Write the mapped samples of sides that the store lacks.
 
     Yields the number of stored samples of the last side whenever it has grown.
@@ -55,7 +56,7 @@ def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) ->
         last = side is sides[-1]
         if not store.samples.has(name):
             for staged in _stage_side(store, name, side):
-                report(Progress("staging", staged, n_samples))
+                run.report(Progress("staging", staged, n_samples))
                 if last:
                     yield staged
         elif last:

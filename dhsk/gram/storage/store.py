@@ -1,7 +1,7 @@
 """A Gram matrix on disk: one zarr group, tile = chunk.
 
-Layout of a store, schema 2 (attributes of the group: "dhsk", the header, and "dhsk_crc32c", the
-checksum of its JSON with sorted keys, which stores of earlier versions lack)::
+Layout of a store (attributes of the group: "dhsk", the header, and "dhsk_crc32c", the checksum of
+its JSON with sorted keys)::
 
     gram, gram-1, …  one array a kernel: (n_rows, n_cols), chunks (tile, tile), fill NaN, crc32c;
                      triangle layout: the chunks (i, j) with i <= j only
@@ -13,9 +13,13 @@ A chunk is written to a temporary file and renamed, so a file of full size is a 
 checksum is tested at every reading. A finished array records in its attributes the checksum of
 every place (`stored_array`), which finds whole tiles in the place of others. All of zarr.json
 follows from the header (`descriptions`).
+
+Presence at full size is the only record. Rejected: a journal (object stores cannot append), an
+array of flags (many writers of one chunk), zarr's own count (it does not write a chunk that equals
+the fill value, hence NaN).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -33,10 +37,8 @@ from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.descriptions import (
     DESCRIPTION,
     SUM,
+    StoredGroup,
     checksum_of,
-    group_text,
-    is_group_text,
-    write_description,
 )
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.names import NAMES_FILE, digest_of_names, read_names, write_names
@@ -44,7 +46,7 @@ from dhsk.gram.storage.parts import whose
 from dhsk.gram.storage.staged import Side, StagedSamples
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.kernels import Kernel, kernel_from_spec
-from dhsk.objects.places import Place, Spare, remove_below, remove_unfinished, sizes_below
+from dhsk.objects.places import Place, Spare, remove_below, remove_unfinished
 from dhsk.progress import Progress
 from dhsk.run_progress import passes_of_call
 
@@ -55,17 +57,11 @@ _DESCRIPTION: Final = (
 
 
 class GramStore:
-    """Reader and writer of one store; open it with `create` or `open`.
+    """Reader and writer of one store; open it with `create` or `open`."""
 
-    `described` is the header as an earlier version may have written it; by default `header`.
-    """
-
-    def __init__(
-        self, path: Place, header: Header, described: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, path: Place, header: Header) -> None:
         self.path = path
         self.header = header
-        self._described = header.to_json() if described is None else described
         self.samples = StagedSamples(path, header)
         self.kernels: list[Kernel] = [kernel_from_spec(spec) for spec in header.kernels]
         self.arrays: list[StoredArray] = self._arrays()
@@ -84,7 +80,7 @@ class GramStore:
             store.check_same(header)
         else:
             store = cls(path, header)
-            write_description(path, store._group_text())
+            store._group.describe()
         remove_unfinished(path)
         store.ensure_names(feature_names)
         for array in store.arrays:
@@ -107,12 +103,12 @@ class GramStore:
                 raise refusal_of(error) from error
             raise StoreError(f"{path} is not a Gram store of dhsk: check the path") from error
         try:
-            store = cls(path, Header.of_json(described), described)
+            store = cls(path, Header.of_json(described))
         except StoreMismatchError as error:
             raise StoreMismatchError(f"{path} cannot be read: {error}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptTileError(_DESCRIPTION.format(path)) from error
-        if attributes.get(SUM, checksum_of(described)) != checksum_of(described):
+        if attributes.get(SUM) != checksum_of(described):
             raise CorruptTileError(_DESCRIPTION.format(path))
         return store
 
@@ -172,27 +168,24 @@ class GramStore:
 
     def damaged_descriptions(self) -> list[Place]:
         """Descriptions that do not match the header and the stored arrays."""
-        folders = [] if self._is_described() else [self.path]
-        folders += [array.folder for array in self.arrays if not array.is_described()]
-        return [f / DESCRIPTION for f in (*folders, *self.samples.damaged_descriptions())]
+        return [one.folder / DESCRIPTION for one in self._all_described() if not one.is_described()]
 
     def describe(self) -> None:
         """Write damaged descriptions again."""
-        if not self._is_described():
-            write_description(self.path, self._group_text())
-        for array in self.arrays:
-            if not array.is_described():
-                array.describe()
-        self.samples.describe()
+        for one in self._all_described():
+            if not one.is_described():
+                one.describe()
 
-    def _group_text(self, *, summed: bool = True) -> bytes:
-        sums = {SUM: checksum_of(self._described)} if summed else {}
-        return group_text({"dhsk": self._described, **sums})
+    def _all_described(self) -> Iterator[StoredGroup | StoredArray]:
+        """Everything that has a description."""
+        yield self._group
+        yield from self.arrays
+        yield from self.samples.described()
 
-    def _is_described(self) -> bool:
-        """Whether the group's description has only the header, with or without its checksum."""
-        texts = (self._group_text(summed=summed) for summed in (True, False))
-        return any(is_group_text(self.path, text) for text in texts)
+    @property
+    def _group(self) -> StoredGroup:
+        described = self.header.to_json()
+        return StoredGroup(self.path, {"dhsk": described, SUM: checksum_of(described)})
 
     def damaged_sides(self) -> list[Side]:
         """Read all staged samples; sides with missing or damaged ones."""
@@ -209,8 +202,7 @@ class GramStore:
         self, i: int, j: int, index: int = 0, spare: Spare | None = None
     ) -> ChunkWriter:
         """Writer of chunk (i, j) of a kernel by strips; see `begin_whole` for `spare`."""
-        path = self.arrays[index].path_of((i, j))
-        return ChunkWriter(path, self._chunk_shape, self.header.dtype, spare)
+        return self.arrays[index].writer((i, j), spare)
 
     def read_tile(self, i: int, j: int, index: int = 0) -> NDArray[Any]:
         """Read stored tile (i, j) of a kernel, (rows of i, columns of j), and test its checksum.
@@ -219,9 +211,10 @@ class GramStore:
         checksum is wrong, or it is the tile of another place.
         """
         tiling = self.header.tiling
-        whole: NDArray[Any] = np.empty(self._chunk_shape, self.header.dtype)
+        array = self.arrays[index]
+        whole: NDArray[Any] = np.empty(array.chunks, array.dtype)
         try:
-            self.arrays[index].read((i, j), whole)
+            array.read((i, j), whole)
         except IncompleteStoreError as error:
             raise IncompleteStoreError(
                 f"tile ({i}, {j}) of {self.path} is missing: run the command that made it again"
@@ -256,19 +249,12 @@ class GramStore:
         header = self.header
         if not self.arrays:
             return list(header.tiling.tiles())
-        present = [self._present_chunks(array) for array in self.arrays]
+        present = [array.present() for array in self.arrays]
         return [
             tile
             for tile in header.tiling.tiles()
             if not all(chunks.issuperset(header.chunks_of(*tile)) for chunks in present)
         ]
-
-    def _present_chunks(self, array: StoredArray) -> set[tuple[int, int]]:
-        return {
-            place
-            for name, size in sizes_below(array.folder / "c").items()
-            if size == array.chunk_bytes and (place := _place_of(name)) is not None
-        }
 
     def discard_damage(self, feature_names: Sequence[str] | None) -> list[tuple[int, int]]:
         """Prepare a repair: write damaged texts again, remove damaged tiles and staged samples.
@@ -289,7 +275,8 @@ class GramStore:
         """Read all tiles; indices of missing and damaged ones."""
         damaged, report, total = [], passes_of_call().report, self.header.tiling.n_tiles
         for done, tile in enumerate(self.header.tiling.tiles(), 1):
-            if not self._is_sound(tile):
+            chunks = self.header.chunks_of(*tile)
+            if not all(array.is_sound(chunk) for array in self.arrays for chunk in chunks):
                 damaged.append(tile)
             report(Progress("checking", done, total))
         return damaged
@@ -325,15 +312,6 @@ class GramStore:
         files += [] if self.has_sound_names() else [self.path / NAMES_FILE]
         return parts + [f"{file} is damaged" for file in files]
 
-    def _is_sound(self, tile: tuple[int, int]) -> bool:
-        try:
-            for index in range(len(self.kernels)):
-                for chunk in self.header.chunks_of(*tile):
-                    self.read_tile(*chunk, index)
-        except (CorruptTileError, IncompleteStoreError):
-            return False
-        return True
-
     def check_complete(self) -> None:
         """Raise IncompleteStoreError if tiles are missing."""
         missing = self.missing_tiles()
@@ -347,20 +325,10 @@ class GramStore:
                 f"({_named(missing)}): {way}"
             )
 
-    @property
-    def _chunk_shape(self) -> tuple[int, int]:
-        return self.header.tile, self.header.tile
-
 
 def _named(tiles: Sequence[tuple[int, int]]) -> str:
     """The first tiles, in words."""
     return ", ".join(map(str, tiles[:8])) + (", ..." if len(tiles) > 8 else "")
-
-
-def _place_of(name: str) -> tuple[int, int] | None:
-    """Place of a chunk from its name below ``c``; None for a temporary file."""
-    i, _, j = name.partition("/")
-    return (int(i), int(j)) if i.isdigit() and j.isdigit() else None
 
 
 def _array_name(index: int) -> str:

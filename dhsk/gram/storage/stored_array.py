@@ -1,5 +1,10 @@
-"""An array of a store: chunk files, their record of checksums, and the description."""
+"""An array of a store: chunk files, their record of checksums, and the description.
 
+Rejected as the record: slots that workers write (many writers of one array), bytes at the end of a
+chunk (zarr's codec takes the last four), extended attributes (cp and rsync lose them).
+"""
+
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -8,10 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import CorruptTileError, IncompleteStoreError
-from dhsk.gram.storage.chunks import chunk_size, read_chunk, stored_checksum
+from dhsk.gram.storage.chunks import (
+    ChunkWriter,
+    chunk_size,
+    read_chunk,
+    stored_checksum,
+    write_chunk,
+)
 from dhsk.gram.storage.descriptions import ArrayDescription, attributes_of, write_description
 from dhsk.objects.places import Place as Location
-from dhsk.objects.places import size_of
+from dhsk.objects.places import Spare, size_of, sizes_below
 
 RECORD: Final = "dhsk_chunk_crc32c"
 """Attribute with the checksums of all chunks in the order of their places, eight hexadecimal digits
@@ -79,10 +90,6 @@ class StoredArray:
         """File of a chunk."""
         return self.folder.joinpath("c", *map(str, place))
 
-    def has(self, place: Place) -> bool:
-        """Whether a chunk's file exists in full size."""
-        return size_of(self.path_of(place)) == self.chunk_bytes
-
     def read(self, place: Place, out: NDArray[Any]) -> None:
         """Read a chunk as `read_chunk`, and compare its checksum with the record."""
         found = read_chunk(self.path_of(place), out)
@@ -93,15 +100,29 @@ class StoredArray:
                 f"{self.record()[self._number(place)]:08x}: it is another chunk"
             )
 
-    def is_sound(self) -> bool:
-        """Read all chunks; whether all exist and have the right checksums."""
-        out: NDArray[Any] = np.empty(self.chunks, self.dtype)
+    def is_sound(self, place: Place) -> bool:
+        """Read a chunk; whether it exists and has the right checksum."""
         try:
-            for place in self.places():
-                self.read(place, out)
+            self.read(place, np.empty(self.chunks, self.dtype))
         except (CorruptTileError, IncompleteStoreError):
             return False
         return True
+
+    def present(self) -> set[Place]:
+        """Places of the chunks that exist in full size."""
+        sizes = sizes_below(self.folder / "c").items()
+        names = [name.split("/") for name, size in sizes if size == self.chunk_bytes]
+        return {tuple(map(int, name)) for name in names if all(map(str.isdigit, name))}
+
+    def writer(self, place: Place, spare: Spare | None = None) -> ChunkWriter:
+        """Writer of a chunk by strips, of two axes; see `begin_whole` for `spare`."""
+        rows, width = self.chunks
+        return ChunkWriter(self.path_of(place), (rows, width), self.dtype, spare)
+
+    def write(self, place: Place, values: NDArray[Any]) -> None:
+        """Write a chunk of values, C-ordered, padded to the full shape, atomically."""
+        shape = (self.chunks[0], math.prod(self.chunks[1:]))
+        write_chunk(self.path_of(place), values.reshape(len(values), -1), shape)
 
     def _is_recorded(self, place: Place, found: int, *, again: bool = False) -> bool:
         expected = int(self.record(again=again)[self._number(place)])

@@ -5,6 +5,11 @@ error, see `rate` for why that is as good as fitting the exponent: R is positive
 the same poles. So dK/dt is as right, relative to itself, as K is: next to c = 1, where it
 vanishes, and where K is small. It is 0 at c = 1, to the bit, and nowhere below 0. K and R are
 evaluated in one pass and share y and 1-c.
+
+Rejected: the series with each term times its eigenvalue in float64 (it cancels next to c = 1 and
+where K is small); K' and K'' by raising the dimension (three kernels, and cancellation: it is the
+tests' oracle); the derivative of the fitted exponent in time (coefficients are not smooth in time);
+a pass of its own for R (it reads and clips the cosines twice).
 """
 
 import math

@@ -10,6 +10,8 @@ machine, at every length.
 Compiling a form takes a third of a second and is kept on disk (numba's cache: beside this file,
 or in the user's cache folder where that cannot be written), so each machine compiles a form once
 and later processes load it in milliseconds.
+
+Blocks of four registers take 10 % longer, and those of twelve spill.
 """
 
 from collections.abc import Callable, Iterator, Sequence

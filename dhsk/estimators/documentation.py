@@ -1,0 +1,134 @@
+"""What docstrings of estimators share: a name without a description gets that of the table here.
+
+A method whose parameters are all in the table needs no section for them; nor does one that returns
+its estimator, or takes samples and raises errors for these alone.
+
+Signatures of the classes differ, so that no base could describe their parameters; and numpydoc,
+`help` and notebooks read docstrings as they are after the import.
+"""
+
+import inspect
+import re
+from textwrap import fill, indent
+from types import FunctionType
+from typing import Any, Final, Self
+
+from dhsk.errors import BudgetError, InputError
+
+SHARED: Final = {
+    "time_scale": (
+        'Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K '
+        "over pairs of samples is 0.6. Not used if `kernel` is given."
+    ),
+    "sphere_map": (
+        'Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for '
+        'counts), "projective" (division by the length) or "identity". None for the kernel\'s '
+        'default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.'
+    ),
+    "zero_rows": (
+        "What to do with samples that are all zero, which have no image on the sphere. "
+        '"center" maps them to the centre of the positive orthant, the limit of smoothed counts, '
+        'and warns of their number. "error" raises an error that names the first.'
+    ),
+    "kernel": (
+        "A kernel of dhsk; None for the heat kernel at `time_scale`; or a name: "
+        '"heat" and "parametrix" at `time_scale`, "gaussian" with sigma=1, "polynomial" with '
+        'degree=2 and offset=1, "cosine", "linear".'
+    ),
+    "max_iter": (
+        "Largest number of iterations, each one pass over the matrix. The fit warns if they are "
+        "not enough."
+    ),
+    "landmark_tol": (
+        'Tolerance of the relative trace error, below 1: "rpcholesky" stops adding landmarks when '
+        "it is reached. 0 for `n_components` features."
+    ),
+    "dtype": (
+        'Type of mapped rows, inner products and matrix, "float64" or "float32"; sums are in '
+        "float64."
+    ),
+    "memory": (
+        "Upper bound on the memory of this process, or of all workers of `client`: a number of "
+        'bytes, or a string like "2GB". None for half of the free memory, or for that of the '
+        "workers."
+    ),
+    "client": (
+        "Dask client whose workers fit the model, and predict or transform many samples as long as "
+        "it is open. Clones share it, and it is not pickled."
+    ),
+    "store": (
+        "Folder for the matrix, which is computed if it is not yet there, and read in each pass."
+    ),
+    "journal": (
+        "Folder for a checkpoint of each pass: the same fit resumes there after an interruption."
+    ),
+    "indefinite": (
+        "What to do with a kernel that is known not to be positive semi-definite: "
+        '"error", or "allow", where the fit may end at a point that is no maximum.'
+    ),
+    "classes_": "Labels, (k,).",
+    "C_": "The C of the fit.",
+    "X_fit_": "Samples of the fit, mapped to the sphere, (N, dim).",
+    "support_vectors_": "Support vectors, mapped to the sphere, (n_sv, dim).",
+    "landmarks_": "Landmarks, mapped to the sphere, (m, dim).",
+    "kernel_": "The kernel.",
+    "time_scale_": "Its time in units of log(dim)/dim; None for kernels without a time.",
+    "n_features_in_": "Number of features of the fit.",
+    "feature_names_in_": "Their names, (dim,), if the fit had some, as in scikit-learn.",
+    "X": "Samples by row, (N, dim), dense or sparse.",
+    "y": "Ignored.",
+    "progress": "Function that is called with `Progress` events; True for bars.",
+    "Self": "The fitted estimator.",
+    InputError.__name__: "A parameter or a row is invalid; the message names the row.",
+    BudgetError.__name__: "The computation needs more memory, or more disk space, than there is.",
+}
+"""Descriptions of parameters, attributes, results and errors."""
+
+_SECTION: Final = re.compile(
+    r"^ *(?:Parameters|Attributes|Returns|Raises)\n *-+\n(?:.+(?:\n|\Z))+", re.MULTILINE
+)
+_BARE: Final = re.compile(r"^( *)(\w+(?:, \w+)*)$(?!\n\1 +\S|\n *-+$)", re.MULTILINE)
+"""A line of names that no deeper one follows, nor the line below a heading."""
+
+_SPLIT: Final = re.compile(r"\n\n(?=[A-Z]\w+\n-+\n)")
+"""Before a heading."""
+
+_WIDTH: Final = 100
+
+
+def described(docstring: str) -> str:
+    """A docstring in which each name without a description has the shared one."""
+    return _SECTION.sub(lambda section: _BARE.sub(_entries, section[0]), docstring)
+
+
+def describe(cls: type[Any]) -> None:
+    """Describe a class, and the public methods of its own."""
+    if cls.__doc__ is not None:  # python -OO has none
+        cls.__doc__ = described(cls.__doc__)
+    for name, thing in vars(cls).items():
+        method = inspect.unwrap(thing)
+        if inspect.isfunction(method) and not name.startswith("_") and method.__doc__ is not None:
+            method.__doc__ = described(_with_sections(method))
+
+
+def _with_sections(method: FunctionType) -> str:
+    """A docstring with the sections that the signature says, where all of it is shared."""
+    head, *sections = _SPLIT.split(inspect.cleandoc(method.__doc__ or ""))
+    signature = inspect.signature(method)
+    names = [name for name in signature.parameters if name not in ("self", "cls")]
+    said = {
+        "Parameters": names if set(names) <= set(SHARED) else [],
+        "Returns": [Self.__name__] if signature.return_annotation is Self else [],
+        "Raises": [InputError.__name__] if "X" in names else [],
+    }
+    made = {title: [title, len(title) * "-", ", ".join(words)] for title, words in said.items()}
+    whole = {title: "\n".join(lines) if said[title] else "" for title, lines in made.items()}
+    whole |= {section.partition("\n")[0]: section for section in sections}
+    return "\n\n".join([head, *filter(None, whole.values())])
+
+
+def _entries(names: re.Match[str]) -> str:
+    """Each of the names with its description below it."""
+    margin, deeper = names[1], names[1] + 4 * " "
+    texts = {name: fill(SHARED[name], _WIDTH - len(deeper)) for name in names[2].split(", ")}
+    return "\n".join(f"{margin}{name}\n{indent(text, deeper)}" for name, text in texts.items())

@@ -1,0 +1,155 @@
+"""Tables of what was tried: stages of a search, common methods, all cells; and in a notebook."""
+
+from dhsk.report import low_rank
+from dhsk.report.drawing import apart
+from dhsk.report.grid import heat_maps
+from dhsk.report.markup import Columns, Html, code, joined, listing, section, table, tag
+from dhsk.report.unfinished import marked
+from dhsk.report.words import (
+    brief,
+    capitalised,
+    count_of,
+    listed,
+    metric,
+    named,
+    penalty_cell,
+    penalty_text,
+    score,
+    time_cell,
+    two_digits,
+    whole,
+)
+from dhsk.results.columns import Cell, grouped
+from dhsk.results.parts import Results
+
+EXACT = (
+    "Tol reached is the largest violation of the conditions of optimality, which scikit-learn's "
+    "SVC compares with tol; gap the largest duality gap as a part of the primal objective; VC "
+    "bound the largest and effective size the smallest, over pairs of classes and folds (see "
+    "Capacity)"
+)
+
+OPEN_ROWS = 20
+"""Cells from which on the table scrolls in a box of its own."""
+
+SHOWN = 10
+"""Cells of the table in a notebook."""
+
+
+def search(results: Results) -> Html:
+    """Return the stages of the search for a time scale; empty if there was none."""
+    trials = results.search
+    if not trials:
+        return Html()
+    rows = [
+        (
+            number,
+            listed(trial.time_scales) or "–",
+            f"{listed(trial.C_scaled)} / variance" if trial.C_scaled else listed(trial.C),
+            named(trial.best),
+            score(trial.best.mean),
+            trial.why,
+        )
+        for number, trial in enumerate(trials, start=1)
+    ]
+    head = ("round", "time scales", "C", "best", f"mean {metric(results)}", "what followed")
+    ended = f" The search {results.search_ended}." if results.search_ended else ""
+    of_times = sum(bool(trial.time_scales) for trial in trials)
+    more = f", C in {len(trials) - of_times} more" if len(trials) > of_times else ""
+    words = f"The time scale was sought in {count_of(of_times, 'round')}{more}.{ended}"
+    shown = table(head, rows, class_="tried stacked")
+    return section("What was tried", words, shown, anchor="search")
+
+
+def common(results: Results) -> Html:
+    """Return the best setting of each method, and the code of the best; empty without any."""
+    found, beside = results.baselines, results.beside
+    if not found.tried and not found.left_out:
+        return Html()
+    left_out = f" Left out: {'; '.join(found.left_out)}." if found.left_out else ""
+    words = f"What is usually done with such data, from scikit-learn, on the same folds.{left_out}"
+    if beside is None:
+        return section("Common methods", words, anchor="common")
+    parts = (
+        tag("p", f"{capitalised(beside.words)}."),
+        _methods(results),
+        tag("p", "The best of them:"),
+        code(f"model = {beside.baseline.code}.fit(X, y)"),
+    )
+    return section("Common methods", words, *parts, anchor="common")
+
+
+def _methods(results: Results) -> Html:
+    tried = grouped(results.baselines.tried, lambda one: one.method)
+    columns = {
+        "method": lambda one: one.method,
+        "C": lambda one: "–" if one.C is None else f"{one.C:g}",
+        f"mean {metric(results)}": lambda one: score(one.mean),
+        "std": lambda one: score(one.std),
+        "settings": lambda one: len(tried[one.method]),
+        "all fits": lambda one: time_cell(sum(other.seconds for other in tried[one.method])),
+    }
+    return listing(results.baselines.best_of_each, columns, class_="numbers")
+
+
+def cells(results: Results) -> Html:
+    """Return the table of all cells; a long one scrolls in a box of its own."""
+    long = " long" if len(results.cells) > OPEN_ROWS else ""
+    first = "Best first"
+    if results.best != results.decision.best:
+        first = "The chosen candidate first, then by mean"
+    words = (
+        f"{first}; mean and standard deviation are of the {metric(results)}. "
+        f"{EXACT if results.low_rank is None else low_rank.proof(results)}; the times of the fits "
+        f"are summed. A click on a head sorts the table{', which scrolls' if long else ''}."
+    )
+    shown = listing(results.cells, _columns(results), class_=f"numbers cells sortable{long}")
+    return section("All candidates", words, shown, anchor="cells")
+
+
+def _columns(results: Results) -> Columns[Cell]:
+    """Cells of the table by their heads."""
+    exact = results.low_rank is None
+    rank: Columns[Cell] = {} if exact else {"rank": lambda cell: whole(cell.rank or 0)}
+    scaled: Columns[Cell] = {"C × variance": lambda cell: brief(cell.C_scaled)}
+    return {
+        "kernel": lambda cell: marked(results, cell),
+        **rank,
+        "C": lambda cell: penalty_cell(cell.C),
+        **({} if results.best.C_scaled is None else scaled),
+        "mean": lambda cell: score(cell.mean),
+        "std": lambda cell: score(cell.std),
+        **(_EXACT if exact else _LOW_RANK),
+        "fits": lambda cell: time_cell(cell.seconds),
+    }
+
+
+_EXACT: Columns[Cell] = {
+    "support": lambda cell: whole(cell.n_support or 0),
+    "tol reached": lambda cell: two_digits(cell.kkt),
+    "gap": lambda cell: two_digits(cell.gap),
+    "VC bound": lambda cell: brief(cell.vc),
+    "effective size": lambda cell: brief(cell.effective),
+}
+
+_LOW_RANK: Columns[Cell] = {
+    "trace error": lambda cell: brief(cell.trace_error),
+    "gradient norm": lambda cell: two_digits(cell.gradient),
+    "gap": lambda cell: two_digits(cell.gap),
+}
+
+
+def results_html(results: Results, said: str) -> Html:
+    """Return one line, a table of the best cells, and the heat maps beside it."""
+    columns = {
+        "kernel": lambda cell: cell.kernel_words,
+        "C": lambda cell: penalty_text(cell.C),
+        f"mean {metric(results)}": lambda cell: score(cell.mean),
+        "std": lambda cell: score(cell.std),
+    }
+    n = results.unfinished(*results.cells)
+    warning = [tag("p", f"{count_of(n, 'fit')} did not converge: see result.report(...)")]
+    maps = (tag("figure", apart(svg), style="margin: 0") for svg in heat_maps(results))
+    best = listing(results.cells[:SHOWN], columns)
+    shown = tag("div", best, *maps, style="display: flex; flex-wrap: wrap; gap: 24px")
+    return joined([tag("p", said), *(warning if n else []), shown])

@@ -1,0 +1,309 @@
+"""Samples in CSV and TSV files, one per row, compressed or not.
+
+Python's csv and float are used because they round every number correctly, which the default
+parser of pandas before 3.1 does not, and let a message name the cell in error. `dialect` finds the
+delimiter and the header.
+"""
+
+import csv
+import shlex
+import warnings
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice
+from typing import Final, NoReturn
+
+import numpy as np
+
+from dhsk.arrays import Rows, blocks
+from dhsk.errors import InputError, InputWarning
+from dhsk.samples.base import Samples, flat_shape
+from dhsk.samples.dialect import (
+    LOOKED_AT,
+    Numbering,
+    delimiter_of,
+    has_decimal_comma,
+    is_header,
+    is_missing,
+    is_number,
+    records_of,
+)
+from dhsk.samples.format import Asked, Format, SamplesFile
+from dhsk.samples.names import shown
+from dhsk.samples.paths import Origin, packed
+from dhsk.samples.tables import HEAD, Table, TextColumn, describe_table, text_column, usual_id
+from dhsk.samples.zeros import frames_inside
+
+TABLES = packed(".csv", ".tsv")
+
+_FEWEST_WORDS: Final = 4
+"""Least number of words of a value that is taken for a text."""
+
+
+@dataclass(frozen=True)
+class CsvTable(Table):
+    """The columns of a table; without a header, names are column numbers, counted from 0."""
+
+    has_header: bool
+
+    def records(self, *, strict: bool = False) -> Iterator[list[str]]:
+        """Fields of each row below the header, see `read_records`."""
+        return read_records(self.origin, int(self.has_header), strict=strict)
+
+    def values(self, name: str) -> Iterator[str]:
+        """Values of a column, without outer blanks."""
+        position = self.position(name)
+        for row, record in enumerate(self.records()):
+            if position >= len(record):
+                raise InputError(
+                    f"{self.origin}: row {row} (counted from 0) has only {len(record)} fields, but "
+                    f"{shown(name)} is column {position}"
+                )
+            yield record[position].strip()
+
+    def texts(self, name: str) -> Iterator[str]:
+        """Yield the texts of a column; InputError if all are numbers."""
+        only_numbers, row, position = True, -1, self.position(name)
+        for row, text in enumerate(self._quoted(name, position)):  # noqa: B007
+            only_numbers = only_numbers and is_number(text)
+            yield text
+        if only_numbers and row >= 0:
+            path = self.origin.path
+            raise InputError(
+                f"{path}:{name} holds numbers and no text: give {path} without ':{name}' if its "
+                "columns are features, or name the column of the texts"
+            )
+
+    def _quoted(self, name: str, position: int) -> Iterator[str]:
+        """Values of a column whose texts may hold the delimiter in quotes."""
+        row = 0
+        try:
+            for record in self.records(strict=True):
+                if len(record) != len(self.names):
+                    raise InputError(
+                        f"{self.place(name, row)} has {len(record)} fields, but the first row has "
+                        f"{len(self.names)}: quote texts that contain the delimiter, as pandas' "
+                        "to_csv does, or give the texts as .jsonl"
+                    )
+                yield record[position]
+                row += 1
+        except InputError as error:
+            if isinstance(error.__cause__, csv.Error):
+                raise InputError(
+                    f"{self.place(name, row)} has a quotation mark that does not enclose a "
+                    f"whole field ({error.__cause__}): quote such texts, as pandas' to_csv "
+                    "does, or give the texts as .jsonl"
+                ) from error
+            raise
+
+
+@dataclass(frozen=True, eq=False)
+class TableSamples(Samples):
+    """A CSV or TSV file; takes the memory of one block and one row of text."""
+
+    table: CsvTable
+    kept: tuple[int, ...]
+    """Positions of the columns that are features."""
+
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        samples = self.samples()
+        for part in blocks(self.shape[0], rows):
+            size = part.stop - part.start
+            block = np.empty((size, len(self.kept)))
+            count = 0
+            for count, sample in enumerate(islice(samples, size), 1):
+                block[count - 1] = sample
+            yield block[:count]
+
+    def samples(self) -> Iterator[list[float]]:
+        """Yield the features of each sample, after checking that all are numbers."""
+        for row, record in enumerate(self.table.records()):
+            if len(record) != len(self.table.names):
+                first_line = "header" if self.has_header else "first row"
+                raise InputError(
+                    f"{self.source}: row {row} (counted from 0) has {len(record)} fields, "
+                    f"but the {first_line} has {len(self.table.names)}"
+                )
+            try:
+                if "_" in "".join(record) and not all(is_number(record[c]) for c in self.kept):
+                    self._refuse_text(record, row)
+                yield [float(record[column]) for column in self.kept]
+            except ValueError:
+                self._refuse_text(record, row)
+
+    def _refuse_text(self, record: list[str], row: int) -> NoReturn:
+        column = next(column for column in self.kept if not is_number(record[column]))
+        name, value = self.table.names[column], record[column]
+        option = f"--drop-column {shlex.quote(name)}"
+        place = f"{self.source}: row {row} (counted from 0)"
+        if is_missing(value):
+            raise InputError(
+                f"{place} has no value in column {shown(name)}: fill "
+                f"it, drop the row and its label, or leave the column out with {option}"
+            )
+        if has_decimal_comma(value):
+            raise InputError(
+                f"{place} holds {shown(value)} in column {shown(name)}, a decimal comma: write "
+                "decimal points, as pandas.read_csv(FILE, sep=';', decimal=',').to_csv does"
+            )
+        raise InputError(
+            f"{self.source}: column {shown(name)} is not numeric, row {row} (counted from 0) holds "
+            f"{shown(value)}: if it holds the labels name it with "
+            f"--labels {shlex.quote(f'{self.table.origin.path}:{name}')}, if the samples' ids with "
+            f"--id-column {shlex.quote(name)}, else leave it out with {option} "
+            f"(drop_columns=[{name!r}]){self._text_hint(record)}"
+        )
+
+    def _text_hint(self, record: list[str]) -> str:
+        """End of a message about a row of which a column, perhaps another one, holds texts."""
+        texts = (column for column in self.kept if len(record[column].split()) >= _FEWEST_WORDS)
+        column = next(texts, None)
+        if column is None:
+            return ""
+        place = f"{self.table.origin.path}:{self.table.names[column]}"
+        return f"; to count the words of a column of texts give {shlex.quote(place)}"
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first row names the columns."""
+        return self.table.has_header
+
+    def how_begun(self) -> str:
+        """Text of the warning: what the first row was taken for, and how to change it."""
+        if self.has_header:
+            return (
+                f"the first row of {self.source} is taken for a header, as its numbers count "
+                "upwards (--no-header, header=False if it is a sample)"
+            )
+        return (
+            f"{self.source} has no header: its first row is taken for a sample, and columns "
+            "are named by their numbers, from 0 (--header if it is one)"
+        )
+
+
+def _open(origin: Origin, asked: Asked) -> TableSamples | TextColumn:
+    table = read_columns(origin, asked.header)
+    if table.holds_texts(asked):
+        return text_column(table, asked.id_column)
+    return _open_numbers(table, asked)
+
+
+def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
+    """Open columns of numbers and count the samples, which reads them once.
+
+    Warns (`InputWarning`) if the first row is numbers but taken for a header, or a feature looks
+    like a sample number. Raises `InputError` if a feature is not a number, rows differ in length,
+    or a column to drop does not exist.
+    """
+    source, names = str(table.origin), table.names
+    for name in asked.named:
+        table.position(name)
+    kept = tuple(i for i, name in enumerate(names) if name not in asked.named)
+    _refuse_index(table, kept)
+    unsized = TableSamples(source, (0, len(kept)), table, kept)
+    n_samples, numbering = 0, Numbering()
+    for n_samples, sample in enumerate(unsized.samples(), 1):  # noqa: B007
+        numbering.add(sample)
+    made = replace(
+        unsized,
+        shape=flat_shape(source, (n_samples, len(kept))),
+        feature_names=tuple(names[i] for i in kept) if table.has_header else None,
+        names=None if asked.id_column is None else partial(table.values, asked.id_column),
+    )
+    _warn(made, numbering, asked.header)
+    return made
+
+
+def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> None:
+    names = [samples.table.names[c] for c in samples.kept]
+    if asked is None and samples.has_header and all(map(is_number, names)):
+        warnings.warn(samples.how_begun(), InputWarning, stacklevel=frames_inside())
+    for place in numbering.found():
+        name = names[place]
+        warnings.warn(
+            f"{samples.source}: column {shown(name)} holds a different whole number in every row "
+            "but is taken for a feature: if it numbers the samples, name it with "
+            f"--id-column {shlex.quote(name)} (id_column={name!r})",
+            InputWarning,
+            stacklevel=frames_inside(),
+        )
+
+
+def read_records(origin: Origin, skip: int = 0, *, strict: bool = False) -> Iterator[list[str]]:
+    """Yield the fields of each nonblank line, after the first `skip`; `strict` as in `dialect`."""
+    own = "\t" if ".tsv" in origin.suffix else ","
+    with origin.reading(), origin.open_text() as text:
+        begin = list(islice(text, LOOKED_AT + 2))
+        reader = records_of(chain(begin, text), delimiter_of(begin, own), strict=strict)
+        yield from islice((record for record in reader if record), skip, None)
+
+
+def read_columns(origin: Origin, header: bool | None = None) -> CsvTable:
+    """Read the column names; `header` is None to detect them (see `dialect.is_header`)."""
+    rows = list(islice(read_records(origin), LOOKED_AT + 1))
+    if not rows:
+        raise InputError(f"{origin.path} is empty: it has no rows")
+    first = rows[0]
+    if not (is_header(rows) if header is None else header):
+        return CsvTable(origin, tuple(map(str, range(len(first)))), has_header=False)
+    names = tuple(name.strip() or _nameless(column) for column, name in enumerate(first))
+    return CsvTable(origin, names, has_header=True)
+
+
+def usual_id_column(source: str, known: Collection[str], header: bool | None = None) -> str | None:
+    """Name of the column called id in a table (FILE or FILE:KEY), unless it is in `known`.
+
+    None if there is none, and for files that are not tables.
+    """
+    origin = Origin.of(source)
+    if origin.suffix not in TABLES or origin.is_folder:
+        return None
+    return usual_id([name for name in read_columns(origin, header).names if name not in known])
+
+
+def _refuse_index(table: CsvTable, kept: tuple[int, ...]) -> None:
+    """Refuse as a feature what pandas and R write first, without a name: the rows' numbers.
+
+    A nameless column elsewhere is a feature, such as the taxon that no lineage names.
+    """
+    if 0 not in kept or len(kept) == 1 or table.names[0] != _nameless(0):
+        return
+    values = [row[0] for row in islice(read_records(table.origin, skip=1), LOOKED_AT)]
+    if len(set(values)) == len(values) and all(value.strip().isdecimal() for value in values):
+        raise InputError(
+            f"{table.origin}: column 0 (counted from 0) has no name and another whole number in "
+            "each row, like the index that pandas writes: name the samples by it with --id-column "
+            f"'{_nameless(0)}', or give it a name if it is a feature"
+        )
+
+
+def _nameless(column: int) -> str:
+    """Name of a column without one, as in pandas."""
+    return f"Unnamed: {column}"
+
+
+def _labels(origin: Origin, asked: Asked) -> list[str]:
+    """Values of the column of the key, or of the only one."""
+    first = next(read_records(origin), [])
+    if origin.key is not None or len(first) > 1:
+        found: list[str] = read_columns(origin, asked.header).labels().tolist()
+        return found
+    column = [record[0] for record in read_records(origin)]
+    if asked.header is not None:
+        return column[int(asked.header) :]
+    # A header is one line too many, or text above numbers.
+    below = column[1:]
+    text_above_numbers = bool(below) and not is_number(column[0]) and all(map(is_number, below))
+    return below if len(column) == asked.n_samples + 1 or text_above_numbers else column
+
+
+def _describe(origin: Origin) -> SamplesFile:
+    table = read_columns(origin)
+    rows = [row for row in islice(table.records(), HEAD) if len(row) == len(table.names)]
+    columns = dict(zip(table.names, map(list, zip(*rows, strict=True)), strict=False))
+    number = sum(1 for _ in table.records())
+    return describe_table("a table", origin, columns, number)
+
+
+FORMAT = Format(TABLES, _open, _describe, _labels, has_columns=True)

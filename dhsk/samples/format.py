@@ -1,0 +1,177 @@
+"""What a format of files is: how its samples are opened, its labels read, its files described.
+
+A format is a module with a `Format`, and its line in the table `readers.FORMATS`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import Any, Final, NoReturn
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError
+from dhsk.samples.base import Samples
+from dhsk.samples.looks import first_rows, heavy_column, seems
+from dhsk.samples.paths import Origin
+from dhsk.samples.spectrum import AnyVectorizer
+
+LABEL_FIELD: Final = "label"
+"""Field of the labels in lines of JSON if none is named."""
+
+LABELS: Final = (LABEL_FIELD, "labels", "class", "target", "category", "y")
+"""Usual names of a column of labels."""
+
+SHOWN: Final = 8
+"""Largest number of columns, or arrays, in a description."""
+
+
+class Documents(ABC):
+    """Texts in their order, which can be read several times; one is in memory."""
+
+    source: str
+    """Where they come from, for messages."""
+
+    @abstractmethod
+    def texts(self) -> Iterator[str]:
+        """Yield the texts."""
+
+    def ids(self) -> Iterator[str] | None:
+        """Names of the texts; None if they have none."""
+        return None
+
+    def place(self, row: int) -> str:
+        """Words for a text, in messages."""
+        return f"{self.source}: row {row} (counted from 0)"
+
+    def sound_texts(self) -> Iterator[str]:
+        """Yield the texts; InputError for one of a binary file."""
+        for row, text in enumerate(self.texts()):
+            if "\0" in text:
+                self.refuse_nul(row)
+            yield text
+
+    def refuse_nul(self, row: int) -> NoReturn:
+        """Refuse a text with NUL characters."""
+        raise InputError(
+            f"{self.place(row)} holds NUL characters, as binary files do: leave it out, or save it "
+            "as text"
+        )
+
+
+@dataclass(frozen=True)
+class SamplesFile:
+    """What a file of samples seems to be, by its name and its first rows."""
+
+    words: str
+    rows: Sequence[tuple[str, str]] = ()
+    """What and value, for people."""
+    samples: str = ""
+    """The samples on a command line: FILE or FILE:COLUMN."""
+    labels: str | None = "LABELS"
+    """The labels on a command line; None if they need no option."""
+    options: str = ""
+    """Options on reading, with a blank before each."""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def following(self) -> list[str]:
+        """Commands that come next."""
+        labels = "" if self.labels is None else f" --labels {self.labels}"
+        return [
+            f"dhsk cv {self.samples}{labels}{self.options} --out found",
+            f"dhsk plan {self.samples}{labels if self.labels != 'LABELS' else ''}{self.options}",
+        ]
+
+
+def value_notes(
+    rows: Rows, names: Sequence[str] | None, counts: str | None = None
+) -> list[tuple[str, str]]:
+    """What values seem to be where others would be better; `counts` is where the file has those."""
+    there = f": {counts} may have counts" if counts else ""
+    match seems(rows):
+        case "z-scores":
+            way = there or ": a Gaussian kernel takes them (--kernel gaussian)"
+            return [("values", f"below 0 too, as z-scores are{way}")]
+        case "logarithms":
+            return [("values", f"log1p of counts, it seems{there or ': np.expm1 has counts'}")]
+    heavy = heavy_column(rows)
+    if heavy is None:
+        return []
+    column, share = heavy
+    name = column if names is None else names[column]
+    return [("values", f"column {name} has {share:.0%} of all: scale columns of other units")]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a caller says of the samples, or of the labels, in a file; see `open_samples`."""
+
+    drop_columns: Sequence[str] = ()
+    header: bool | None = None
+    id_column: str | None = None
+    n_features: int | None = None
+    vectorizer: AnyVectorizer | None = None
+    n_samples: int = 0
+    """Number of labels that are needed."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Columns that are no features."""
+        return (*self.drop_columns, *(() if self.id_column is None else (self.id_column,)))
+
+    def refuse_words(self, origin: Origin) -> NoReturn:
+        """Refuse to leave out columns of texts."""
+        raise InputError(
+            f"{origin} is text, and its features are words: leave out --drop-column "
+            f"{self.drop_columns[0]} (drop_columns)"
+        )
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files, which tells them by their suffixes."""
+
+    suffixes: tuple[str, ...]
+    open: Callable[[Origin, Asked], Samples | Documents]
+    """Opens samples, or raw texts that are then counted."""
+    describe: Callable[[Origin], SamplesFile]
+    labels: Callable[[Origin, Asked], Any] | None = None
+    """Reads labels, (n_samples,); a list is of text, which may be numbers. None if it has none."""
+    has_columns: bool = False
+    """Whether columns have names, so that some can be left out."""
+
+
+def described(
+    words: str, labels: str | None = "LABELS", options: str = ""
+) -> Callable[[Origin], SamplesFile]:
+    """Description of any file of a format, by its suffix alone."""
+
+    def describe(origin: Origin) -> SamplesFile:
+        name = quote(str(origin.path))
+        return SamplesFile(f"{words} ({origin.suffix})", (), name, labels, options)
+
+    return describe
+
+
+def describe_arrays(
+    words: str,
+    origin: Origin,
+    opened: Callable[[Origin, Asked], Samples],
+    rows: Sequence[tuple[str, str]] = (),
+    labels: str = "LABELS",
+    counts: str | None = None,
+) -> SamplesFile:
+    """Describe samples in arrays; `counts` names others in the same file, `labels` their labels."""
+    name = quote(str(origin.path))
+    try:
+        samples = opened(origin, Asked())
+    except InputError:  # several arrays, of which the user names one
+        return SamplesFile(words, rows, f"{name}:NAME", labels)
+    kept = f"{name}:{origin.key}" if origin.key else name
+    (n, dim), header = samples.shape, getattr(samples, "header", None)
+    entries = "" if samples.nnz is None else f", {samples.nnz:,} entries"
+    shape = f"{n:,} x {dim:,}{entries}{'' if header is None else f' {header.dtype}'}"
+    notes = value_notes(first_rows(samples), samples.feature_names, counts)
+    facts = {"shape": [n, dim]}
+    return SamplesFile(words, [("samples", shape), *rows, *notes], kept, labels, facts=facts)

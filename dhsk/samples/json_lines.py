@@ -1,0 +1,93 @@
+"""Raw texts and labels in lines of JSON."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NoReturn
+
+from dhsk.errors import InputError
+from dhsk.samples.format import LABEL_FIELD, Asked, Format, SamplesFile
+from dhsk.samples.names import listed_names, shown
+from dhsk.samples.paths import Origin, packed
+from dhsk.samples.tables import HEAD, TEXT_FIELD, Table, TextColumn, describe_table, text_column
+
+JSONL = packed(".jsonl", ".ndjson")
+
+
+@dataclass(frozen=True)
+class JsonTable(Table):
+    """The fields of objects, one a line; its names are those of the first."""
+
+    word = "field"
+
+    def position(self, name: str) -> int:
+        """Position of a field in the first line, or `InputError` with those that are there."""
+        if name not in self.names:
+            _refuse_field(self.origin, 0, name, self.names)
+        return self.names.index(name)
+
+    def values(self, name: str) -> Iterator[Any]:
+        """Yield the values of a field; InputError for a line without it."""
+        for row, record in enumerate(_records(self.origin)):
+            if name not in record:
+                _refuse_field(self.origin, row, name, tuple(record))
+            yield record[name]
+
+    def label_column(self) -> str | None:
+        """The usual field, if there is one."""
+        return LABEL_FIELD if LABEL_FIELD in self.names else None
+
+
+def _opened(origin: Origin) -> JsonTable:
+    first = next(_records(origin), None)
+    if first is None:
+        raise InputError(f"{origin.path} is empty: it has no lines")
+    return JsonTable(origin, tuple(first))
+
+
+def _records(origin: Origin) -> Iterator[dict[str, Any]]:
+    """Yield the object of each line that is not blank."""
+    with origin.reading(), origin.open_text() as text:
+        lines = (line for line in text if not line.isspace())
+        for row, line in enumerate(lines):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                reason = " ".join(str(error).split()) or type(error).__name__
+                raise InputError(
+                    f"{origin.path}: row {row} (counted from 0) is not a JSON object on a line of "
+                    f"its own ({reason}): write one as pandas' "
+                    "to_json(FILE, orient='records', lines=True) does"
+                ) from error
+            if not isinstance(record, dict):
+                raise InputError(
+                    f"{origin.path}: row {row} (counted from 0) is {shown(line.strip())} and not "
+                    'an object such as {"text": "..."}'
+                )
+            yield record
+
+
+def _refuse_field(origin: Origin, row: int, name: str, names: tuple[str, ...]) -> NoReturn:
+    raise InputError(
+        f"{origin.path}: row {row} (counted from 0) has no field {shown(name)}: its fields are "
+        f"{listed_names(names) or 'none'}; name one of them as {origin.path}:FIELD"
+    )
+
+
+def _open(origin: Origin, asked: Asked) -> TextColumn:
+    if asked.drop_columns:
+        asked.refuse_words(origin)
+    return text_column(_opened(origin), asked.id_column)
+
+
+def _describe(origin: Origin) -> SamplesFile:
+    names, records = _opened(origin).names, list(islice(_records(origin), HEAD))
+    columns = {name: [record.get(name) for record in records] for name in names}
+    number = sum(1 for _ in _records(origin))
+    return describe_table("lines of JSON", origin, columns, number, TEXT_FIELD)
+
+
+FORMAT = Format(
+    JSONL, _open, _describe, lambda origin, _: _opened(origin).labels(), has_columns=True
+)

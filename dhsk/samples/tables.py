@@ -1,0 +1,200 @@
+"""Files of named columns: what tables of text, lines of JSON and Arrow's files share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.errors import InputError
+from dhsk.samples.dialect import is_number
+from dhsk.samples.format import LABELS, SHOWN, Asked, Documents, SamplesFile, value_notes
+from dhsk.samples.names import listed, listed_names, shown
+from dhsk.samples.paths import Origin
+from dhsk.samples.spectrum import known_features
+
+TEXT_FIELD: Final = "text"
+"""Column of the texts if none is named."""
+
+HEAD: Final = 50
+"""Rows by which columns are told apart, to describe a file."""
+
+LONG: Final = 40
+"""Mean number of characters from which a column is one of texts."""
+
+_SPLITS: Final = frozenset({"train", "test", "val", "valid", "validation", "dev", "holdout"})
+"""Words of a column that divides the samples, which has no labels."""
+
+
+@dataclass(frozen=True)
+class Table(ABC):
+    """Named columns of a file, each of which can be read by itself."""
+
+    origin: Origin
+    names: tuple[str, ...]
+    word = "column"
+    """What a column is called."""
+    has_header = True
+    """Whether names are in the file, and not numbers."""
+
+    def position(self, name: str) -> int:
+        """Position of a column; InputError with those of the file if there is none, or several."""
+        path = self.origin.path
+        if name not in self.names:
+            none = "no" if self.has_header else "no header and no"
+            raise InputError(
+                f"{path} has {none} {self.word} {shown(name)}: its {self.word}s are "
+                f"{listed_names(self.names) or 'none'}"
+            )
+        if (count := self.names.count(name)) > 1:
+            raise InputError(f"{path} has {count} columns called {shown(name)}: rename all but one")
+        return self.names.index(name)
+
+    def place(self, name: str, row: int) -> str:
+        """Words for a text, in messages."""
+        return f"{self.origin.path}:{name}: row {row} (counted from 0)"
+
+    @abstractmethod
+    def values(self, name: str) -> Iterator[Any]:
+        """Values of a column, as Python objects."""
+
+    def texts(self, name: str) -> Iterator[str]:
+        """Values of a column of texts; InputError for one that is missing, or no text."""
+        for row, value in enumerate(self.values(name)):
+            place = self.place(name, row)
+            if value is None:
+                raise InputError(
+                    f"{place} has no text in the {self.word} {shown(name)}: fill it in, as '' if "
+                    "it is empty, or leave out the row and its label"
+                )
+            if not isinstance(value, str):
+                raise InputError(
+                    f"{place} holds {shown(repr(value))} in the {self.word} {shown(name)}, which "
+                    f"is no text: name a {self.word} of texts as {self.origin.path}:NAME"
+                )
+            yield value
+
+    def label_column(self) -> str | None:
+        """Column of the labels if none is named: the only one."""
+        return self.names[0] if len(self.names) == 1 else None
+
+    def labels(self) -> NDArray[Any]:
+        """Labels in the column of the key, or the usual one, as Python objects, (n_samples,)."""
+        name = self.origin.key or self.label_column()
+        if name is None:
+            raise InputError(
+                f"{self.origin.path} has {len(self.names)} {self.word}s: name the one that holds "
+                f"the labels as --labels {self.origin.path}:NAME ({listed_names(self.names)})"
+            )
+        self.position(name)
+        values = list(self.values(name))
+        labels = np.empty(len(values), dtype=object)
+        labels[:] = values
+        return labels
+
+    def holds_texts(self, asked: Asked) -> bool:
+        """Whether the samples are texts: by the key, or of a vocabulary that is no columns."""
+        known = known_features(asked.vectorizer)
+        if self.origin.key is not None or known is None:
+            return self.origin.key is not None
+        return TEXT_FIELD in self.names and not set(known) <= set(self.names)
+
+
+@dataclass(frozen=True)
+class TextColumn(Documents):
+    """A column of texts."""
+
+    source: str
+    table: Table
+    column: str
+    id_column: str | None
+
+    def texts(self) -> Iterator[str]:
+        """Yield the texts, see `Table.texts`."""
+        return self.table.texts(self.column)
+
+    def ids(self) -> Iterator[str] | None:
+        """Values of the column with the ids."""
+        return None if self.id_column is None else map(str, self.table.values(self.id_column))
+
+
+def text_column(table: Table, id_column: str | None = None) -> TextColumn:
+    """Texts of the column of the key, by default "text"; ids are those of a column "id"."""
+    name = table.origin.key or TEXT_FIELD
+    for given in (name, id_column):
+        if given is not None:
+            table.position(given)
+    if id_column is None:
+        id_column = usual_id([own for own in table.names if own != name])
+    return TextColumn(f"{table.origin.path}:{name}", table, name, id_column)
+
+
+def usual_id(names: Sequence[str]) -> str | None:
+    """The first of some names that is "id", whatever its case; None if there is none."""
+    return next((name for name in names if name.lower() == "id"), None)
+
+
+# Descriptions
+
+
+def describe_table(
+    words: str, origin: Origin, columns: Mapping[str, list[Any]], number: int, own_text: str = ""
+) -> SamplesFile:
+    """Tell columns of texts, labels, ids and numbers apart, by their names and first rows.
+
+    `number` is that of all rows. The column `own_text` is the one that is read without a key.
+    """
+    path = str(origin.path)
+    lists = (name for name, v in columns.items() if v and isinstance(v[0], list) and not own_text)
+    vector = next(lists, None)
+    own = [name for name, v in columns.items() if name != vector and not all(map(_is_numeric, v))]
+    ids = usual_id(list(columns))
+    texts = [name for name in own if name != ids and _mean_length(columns[name]) >= LONG]
+    text = TEXT_FIELD if TEXT_FIELD in own else next(iter(texts), None)
+    rest = [name for name in columns if name not in (text, ids)]
+    label: str | None = next((name for name in LABELS if name in rest), None)
+    if label is None:
+        others = (name for name in rest if name in own and name not in texts)
+        label = next((name for name in others if not _divides(columns[name])), None)
+    rows = [
+        ("rows", f"{number:,}"),
+        ("columns", f"{len(columns):,}: {listed(list(columns), SHOWN)}"),
+    ]
+    rows += [("texts", text)] if text else [("vectors", vector)] if vector else []
+    rows += [("labels", f"perhaps {label}")] if label else []
+    rows += [("ids", ids)] if ids else []
+    text = text or vector
+    options = ""
+    if text is None:
+        rows += _notes({name: v for name, v in columns.items() if name not in (*own, label, ids)})
+        dropped = [name for name in own if name not in (label, ids)]
+        options = "" if ids is None else f" --id-column {quote(ids)}"
+        options += "".join(f" --drop-column {quote(name)}" for name in dropped)
+    samples = quote(path if text in (None, own_text) else f"{path}:{text}")
+    labels = "LABELS" if label is None else quote(f"{path}:{label}")
+    facts = {"rows": number, "columns": list(columns), "text": text, "label": label, "id": ids}
+    return SamplesFile(words, rows, samples, labels, options, facts)
+
+
+def _notes(columns: dict[str, list[Any]]) -> list[tuple[str, str]]:
+    """What the numbers of the first rows seem to be."""
+    if not columns:
+        return []
+    values = np.array(list(columns.values()), dtype=np.float64).T
+    return value_notes(values, list(columns))
+
+
+def _divides(values: list[Any]) -> bool:
+    """Whether values say to which part of the data a row belongs, such as train and test."""
+    return all(str(value).strip().lower() in _SPLITS for value in values)
+
+
+def _is_numeric(value: Any) -> bool:
+    return is_number(value) if isinstance(value, str) else isinstance(value, int | float)
+
+
+def _mean_length(values: list[Any]) -> float:
+    return sum(len(str(value)) for value in values) / max(len(values), 1)
