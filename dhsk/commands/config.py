@@ -119,7 +119,9 @@ def write_config(folder: Place) -> None:
     typed = ParameterSource.COMMANDLINE in kept.values()
     if read is not None and not typed and place.exists() and read.samefile(place):
         return
-    lines = [f"# dhsk {version('dhsk')}: {context.command_path} --config {FILE} repeats this run."]
+    lines = [
+        f"# dhsk {version('dhsk')}: dhsk {context.command.name} --config {FILE} repeats this run."
+    ]
     for parameter, source in kept.items():
         value = context.params.get(parameter.name or "")
         flag = isinstance(parameter, click.Option) and not parameter.secondary_opts

@@ -209,13 +209,6 @@ def _low_rank(grid: dict[str, Any]) -> LowRank | None:
     return None if grid["rank"] is None else made(LowRank, grid)
 
 
-def _said(grid: dict[str, Any]) -> dict[str, Any]:
-    """Options that decide the results, by their names on the command line."""
-    ranks = (ranks_row, *LANDMARKS)
-    unsaid = {row.name for row in ranks if grid[row.name] is None}
-    return {row.key.replace("-", "_"): grid[row.name] for row in SETTINGS if row.name not in unsaid}
-
-
 def _held_out(
     final: dict[str, Any], table: Reading, vectorizer: AnyVectorizer | None
 ) -> tuple[Samples, Any] | None:
@@ -268,9 +261,10 @@ def cv(
     groups = None
     if grid["groups"] is not None:
         groups = read_labels(grid["groups"], opened.shape[0], min_classes=1, header=table.header)
-    given = kernels | {"labels": y, "groups": groups}
-    given |= {} if held_out is None else {"test_labels": held_out[1]}
-    settings = settings_of(**_said(grid) | given)
+    said = {row.key.replace("-", "_"): grid[row.name] for row in SETTINGS}
+    said |= kernels | {"labels": y, "groups": groups}
+    said |= {} if held_out is None else {"test_labels": held_out[1]}
+    settings = settings_of(**said)
     same = check_earlier(
         out, settings, lambda: _fingerprint(opened), table.words, overwrite=overwrite
     )

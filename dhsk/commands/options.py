@@ -50,10 +50,7 @@ class Cluster:
 
 
 memory_option = option(
-    "--memory",
-    group=RUN,
-    common=True,
-    help="Most memory for all processes together, such as 4GB.",
+    "--memory", group=RUN, common=True, help="Most memory for all processes together, such as 4GB."
 )
 
 cluster_options = gathered(
@@ -99,10 +96,7 @@ tile_options = gathered(
 )
 
 rank_row = option(
-    "--rank",
-    common=True,
-    type=click.IntRange(1),
-    help="Train on Nyström features, this many.",
+    "--rank", common=True, type=click.IntRange(1), help="Train on Nyström features, this many."
 )
 ranks_row = rank_row.of(
     type=WHOLE_NUMBERS,
@@ -150,13 +144,12 @@ KERNEL: Final = rows_of(
     option("--offset", type=float, default=1.0, help="Polynomial offset."),
 )
 
-_TFIDF_HELP = "; tfidf is projective after weights of the features that are learnt and kept{}"
-_PLACES = {"": "", "auto": ", in every fold anew; auto tries tfidf beside the kernel's own"}
-
 
 def map_rows(*learnt: str) -> tuple[TableRow, ...]:
     """Rows of the map of samples, of which some are `learnt`, and of samples of zeros."""
-    more = _TFIDF_HELP.format(_PLACES[learnt[-1] if "auto" in learnt else ""]) if learnt else ""
+    auto = ", in every fold anew; auto tries tfidf beside the kernel's own"
+    more = "; tfidf is projective after weights of the features that are learnt and kept"
+    more = f"{more}{auto if 'auto' in learnt else ''}" if learnt else ""
     return (
         option(
             "--map",

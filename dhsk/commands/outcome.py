@@ -98,6 +98,7 @@ class Outcome:
 
     def __init__(self, kernel: Kernel, product_dtype: str, *, local: bool) -> None:
         self.local = local
+        self._cores = core_count() if local else None
         self.rates = known_rates()
         self.kernel = kernel_seconds(kernel, cast("DtypeName", product_dtype))
         self.seconds = 0.0
@@ -129,8 +130,7 @@ class Outcome:
         total = plan.tiling.n_tiles
         todo = total if missing is None else missing
         share = max(todo, 1) / total / (1 if part is None else part[1])
-        cores = core_count() if self.local else None
-        prediction = Prediction(plan, self.rates, self.kernel, cores=cores, share=share)
+        prediction = Prediction(plan, self.rates, self.kernel, cores=self._cores, share=share)
         of_part = "" if part is None else f", part {part[0]} of {part[1]}"
         n, dim = samples.shape
         return Cost(
@@ -175,13 +175,9 @@ class Outcome:
         total = plan.tiling.n_tiles
         computed = total - (self.found or 0)
         prediction = Prediction(
-            plan,
-            self.rates,
-            self.kernel,
-            cores=core_count() if self.local else None,
-            share=computed / total,
+            plan, self.rates, self.kernel, cores=self._cores, share=computed / total,
             staged=self.staged,
-        )
+        )  # fmt: skip
         on_disk = bytes_below(G.path)
         seen = format_bytes(self._memory.peak) if self.local else "not seen from here"
         print_table(

@@ -7,14 +7,7 @@ from typing import Any, Final
 import click
 
 from dhsk.bars import show_progress
-from dhsk.commands.console import (
-    hint,
-    hint_next,
-    kernel_words,
-    print_pairs,
-    say,
-    say_json,
-)
+from dhsk.commands.console import hint, hint_next, kernel_words, print_pairs, say, say_json
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     json_option,
@@ -67,10 +60,7 @@ PAPER: Final = rows_of(
 MACHINE: Final = rows_of(
     RUN,
     option(
-        "--workers",
-        common=True,
-        type=click.IntRange(1),
-        help="Worker processes. [default: cores]",
+        "--workers", common=True, type=click.IntRange(1), help="Worker processes. [default: cores]"
     ),
     memory_option,
     option(

@@ -76,17 +76,6 @@ def rows_of(group: str, *rows: TableRow) -> tuple[TableRow, ...]:
     return tuple(row.of(group=group) for row in rows)
 
 
-def joined(*rows: TableRow) -> Callable[[Command], Command]:
-    """Join rows into one decorator, first named first shown."""
-
-    def decorate(function: Command) -> Command:
-        for row in reversed(rows):
-            function = row(function)
-        return function
-
-    return decorate
-
-
 def gathered(
     parameter: str, kind: Callable[..., Any], *rows: TableRow
 ) -> Callable[[Command], Command]:
@@ -102,7 +91,9 @@ def gathered(
             own = {name: given.pop(name) for name in names}
             return function(**{parameter: kind(**own)}, **given)
 
-        return joined(*rows)(cast("Command", command))
+        for row in reversed(rows):  # first named first shown
+            command = row(command)
+        return cast("Command", command)
 
     return decorate
 

@@ -73,10 +73,7 @@ FIT_ROWS: Final = rows_of(
         "--rank, norm of the gradient relative to that at 0. [default: 1e-3; with --rank: 1e-4]",
     ),
     option(
-        "--probability",
-        is_flag=True,
-        common=True,
-        help="Train for `dhsk predict --proba` too.",
+        "--probability", is_flag=True, common=True, help="Train for `dhsk predict --proba` too."
     ),
     option("--seed", type=Seed(), default=0, help="For --probability, or the landmarks."),
     option(

@@ -59,6 +59,7 @@ OTHERS = {
     "scoring": (["x.npy", *WORDS, "--scoring", "f1_macro"], "other scoring:"),
     "classes": (["x.npy", *WORDS, "--min-class", "2"], "other min class:"),
     "map": (["x.npy", *WORDS, "--map", "projective"], "other map:"),
+    "rank": (["x.npy", *RANK], "other rank:"),
     "samples": (["other.npy", *WORDS], "other samples:"),
 }
 
