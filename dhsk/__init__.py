@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         SmoothedKernel,
     )
     from dhsk.progress import Progress
+    from dhsk.results.asked import Fitting, Output, Refit, StratifiedFolds
     from dhsk.results.low_rank import LowRank
     from dhsk.samples import (
         hyperspherical_map,
@@ -105,6 +106,7 @@ _HOME = {
         "SmoothedKernel",
     ],
     "progress": ["Progress"],
+    "results.asked": ["Fitting", "Output", "Refit", "StratifiedFolds"],
     "results.low_rank": ["LowRank"],
     "samples.spectrum": ["Spectrum"],
     "samples.vectorizer": ["Vectorizer"],
@@ -120,20 +122,19 @@ _HOME = {
 
 __all__ = [
     "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning", "CorruptTileError",
-    "CosineKernel", "CvResult", "DhskError", "GaussianKernel", "GramMatrices", "GramMatrix",
-    "GramView", "HeatGaussianProcessRegressor",
-    "HeatKernel", "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC",
-    "HeatSpectralClustering", "HeatTimeDerivative", "HyperbolicHeatKernel",
-    "HypersphericalMap", "IncompleteStoreError",
+    "CosineKernel", "CvResult", "DhskError", "Fitting", "GaussianKernel", "GramMatrices",
+    "GramMatrix", "GramView", "HeatGaussianProcessRegressor", "HeatKernel", "HeatKernelPCA",
+    "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
+    "HeatTimeDerivative", "HyperbolicHeatKernel", "HypersphericalMap", "IncompleteStoreError",
     "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel", "LowRank",
-    "MeanDiscrepancy", "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel",
-    "Progress", "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "Spectrum", "StoreError",
-    "StoreMismatchError", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect",
-    "cross_validate", "diffusion_map", "empirical_map", "graph_gram", "hyperspherical_map",
-    "learning_curve", "maximum_mean_discrepancy", "mercer_map", "multinomial_map",
-    "negative_laplacian", "open_gram", "open_samples", "projective_map", "read_edges",
-    "read_labels", "repair_gram", "representatives", "show_progress",
-    "spectrum_counts",
+    "MeanDiscrepancy", "NystromFeatures", "NystromSVC", "Output", "ParametrixKernel",
+    "PolynomialKernel", "Progress", "ProjectiveMap", "Refit", "SamplesChangedError",
+    "SmoothedKernel", "Spectrum", "StoreError", "StoreMismatchError", "StratifiedFolds",
+    "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect", "cross_validate",
+    "diffusion_map", "empirical_map", "graph_gram", "hyperspherical_map", "learning_curve",
+    "maximum_mean_discrepancy", "mercer_map", "multinomial_map", "negative_laplacian",
+    "open_gram", "open_samples", "projective_map", "read_edges", "read_labels", "repair_gram",
+    "representatives", "show_progress", "spectrum_counts",
 ]  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def kernel() -> None:
     again = dhsk.HeatSVC.load("model")
     assert again.kernel_ == model.kernel_
     np.testing.assert_array_equal(again.predict(X[9:]), model.predict(X[9:]))
-    grid = make_kernels(["laplacian", "cosine"], 12, None, None, [0.5, 1.0])
+    grid = make_kernels(["laplacian", "cosine"], 12, {"sigma": [0.5, 1.0]})
     found = dhsk.cross_validate(X[9:], y[9:], kernels=grid, C=1.0, cv=2)
     labels = ["laplacian sigma=0.5", "laplacian sigma=1", "cosine"]
     assert [row["label"] for row in found.summary_] == labels

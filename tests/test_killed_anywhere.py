@@ -85,8 +85,9 @@ def grid(some: slice = slice(None), **options: Any) -> Run:
     """A cross-validation of some samples."""
 
     def run(journal: Path | None) -> Any:
-        how: dict[str, Any] = {"cv": 2, "C": [0.1, 1.0], "out": journal} | options
-        found = dhsk.cross_validate(X[some], Y[some], **how)
+        how: dict[str, Any] = {"cv": 2, "C": [0.1, 1.0]} | options
+        out = dhsk.Output(journal, disk=how.pop("disk", None))
+        found = dhsk.cross_validate(X[some], Y[some], out=out, **how)
         return [row | {"seconds": 0} for row in found.results_], found.data["confusion"]
 
     return run

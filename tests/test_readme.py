@@ -50,7 +50,7 @@ def test_commands_in_pages_exist(page: str) -> None:
     text = (ROOT / page).read_text().replace("\\\n", " ")
     for line in re.findall(r"^(?:\$ )?dhsk (.+)$", text, re.MULTILINE):
         command, *words = line.split("#")[0].split()
-        help_text = CliRunner().invoke(commands, [command, "--help"]).output
+        help_text = CliRunner().invoke(commands, [command, "--help-all"]).output
         for word in words:
             if word.startswith("--"):
                 assert word in help_text, line

@@ -16,12 +16,14 @@ Y = np.repeat([0, 1, 2], 30)
 targets = X[:, 0] + rng.normal(size=90)
 
 RUNS: dict[str, Callable[[Any], Any]] = {
-    "search": lambda p: dhsk.cross_validate(X, Y, cv=3, baselines=True, refit=True, progress=p),
+    "search": lambda p: dhsk.cross_validate(
+        X, Y, cv=3, out=dhsk.Output(baselines=True), refit=True, progress=p
+    ),
     "two maps": lambda p: dhsk.cross_validate(
         X, Y, cv=3, sphere_map="auto", time_scale=[0.5, 1], C=[1, 10], refit=True, progress=p
     ),
     "on working sets": lambda p: dhsk.cross_validate(
-        X, Y, cv=3, time_scale=[0.5, 1], C=[1, 10], disk="10kB", progress=p
+        X, Y, cv=3, time_scale=[0.5, 1], C=[1, 10], out=dhsk.Output(disk="10kB"), progress=p
     ),
     "low rank": lambda p: dhsk.cross_validate(
         X, Y, cv=3, time_scale=1, C=[1, 10], low_rank=dhsk.LowRank([10, 20]), progress=p

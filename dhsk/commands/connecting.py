@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from distributed import Client
 from distributed import TimeoutError as LateError
 
-from dhsk.commands.options import ClusterOptions
+from dhsk.commands.options import Cluster
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.cluster import connect
 from dhsk.execution.upstream import undisturbed, without_logs
@@ -20,7 +20,7 @@ CLOSING_SECONDS = 5.0
 
 
 @contextmanager
-def connected(asked: ClusterOptions) -> Iterator[Client]:
+def connected(asked: Cluster) -> Iterator[Client]:
     """Yield a client of the cluster of the options; a local cluster ends with the context."""
     client = connect(asked.cluster, **asked.how_many)
     with without_logs("distributed.client"), without_logs("distributed.batched"):
@@ -41,9 +41,7 @@ def _close(client: Client) -> None:
         client.close(timeout=CLOSING_SECONDS)
 
 
-def connected_if_asked(
-    asked: ClusterOptions, *, needed: bool
-) -> AbstractContextManager[Client | None]:
+def connected_if_asked(asked: Cluster, *, needed: bool) -> AbstractContextManager[Client | None]:
     """Client of the cluster if the work needs one or an option names one; else None."""
     source = click.get_current_context().get_parameter_source("cluster")
     here = source is ParameterSource.DEFAULT and asked.workers is None and not needed

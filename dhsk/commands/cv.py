@@ -1,14 +1,17 @@
 """The command `dhsk cv`: a cross-validation to a folder of results."""
 
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from dhsk.bars import show_progress
+from dhsk.commands.config import FILE, config_option, write_config
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import hint, say_cost
 from dhsk.commands.cv_table import print_result
@@ -24,20 +27,22 @@ from dhsk.commands.earlier_run import (
 from dhsk.commands.inputs import label_source, open_samples_of, refuse_bare_column, say_predict
 from dhsk.commands.options import (
     KERNELS,
-    ClusterOptions,
+    LANDMARKS,
+    Cluster,
     cluster_options,
-    gathered,
+    labels_option,
+    landmarks_in,
     make_kernels,
-    map_option,
-    ranks_options,
-    zero_rows_option,
+    map_rows,
+    out_option,
+    ranks_row,
 )
-from dhsk.commands.parameters import Names, Numbers, NumbersOrAuto, PlaceParameter, Seed
-from dhsk.commands.table_options import TableOptions, table_options
+from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Names, PlaceParameter, Seed
+from dhsk.commands.reading import Reading, reading_options
+from dhsk.commands.table import JUDGE, RUN, TRY, gathered, made, option, rows_of
 from dhsk.costs import costs_told
 from dhsk.errors import StoreMismatchError
 from dhsk.gram import GramMatrix, open_gram
-from dhsk.kernels.base import Indefinite
 from dhsk.objects.places import (
     Place,
     check_writable,
@@ -48,222 +53,199 @@ from dhsk.objects.places import (
     remove_scratch,
 )
 from dhsk.report import write_report
+from dhsk.results.asked import CHOICES, Fitting, Output, Refit, StratifiedFolds
 from dhsk.results.low_rank import LowRank
-from dhsk.results.parts import CHOICES, Choose
-from dhsk.samples import AnyVectorizer, Samples, ZeroRule, is_gram_store, read_labels, scan
+from dhsk.samples import AnyVectorizer, Samples, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
-from dhsk.samples.weighted import MapName
+from dhsk.samples.weighted import TFIDF
 
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
 
-CHOOSE = "Take the simplest kernel within one standard error of the best, or the best."
 
-
-@dataclass(frozen=True)
-class CvGridOptions:
-    """Kernels, C, folds and ranks of `cross_validate`."""
-
-    names: list[str] | None
-    time_scale: list[float] | Literal["auto"] | None
-    parametrix_scale: list[float] | None
-    sigma: list[float]
-    C: list[float] | Literal["auto"] | None
-    folds: int
-    repeats: int
-    choose: Choose
-    min_class: int
-    groups: str | None
-    scoring: str
-    class_weight: str | None
-    tol: float
-    rank: list[int] | None
-    selection: str | None
-    oversampling: float | None
-    loss: str | None
-    seed: int
-    sphere_map: MapName | Literal["auto"] | None
-    zero_rows: ZeroRule
-    indefinite: Indefinite
-
-    def kernels(self, opened: GramMatrix | Samples) -> dict[str, Any]:
-        """Kernels and times; None for both leaves the choice to `cross_validate`."""
-        dim, auto = opened.dim if isinstance(opened, GramMatrix) else opened.shape[1], False
-        names, scales = self.names or ["heat"], self.time_scale
-        if not (self.names or scales):
-            return {"time_scale": None, "kernels": None}
-        if scales == "auto":
-            auto, scales = True, None
-            names = [name for name in self.names or [] if name != "heat"]
-        kernels = make_kernels(names, dim, scales, self.parametrix_scale, self.sigma)
-        return {"time_scale": "auto" if auto else None, "kernels": kernels}
-
-    @property
-    def low_rank(self) -> dict[str, Any]:
-        """Parameters of `LowRank`; empty for exact classifiers."""
-        given = {name: getattr(self, name) for name in ("selection", "oversampling", "loss")}
-        chosen = {name: value for name, value in given.items() if value is not None}
-        if self.rank is None and chosen:
-            raise click.UsageError(f"--{next(iter(chosen))} needs --rank")
-        return {} if self.rank is None else {"rank": self.rank} | chosen
-
-    @property
-    def rest(self) -> dict[str, Any]:
-        """Parameters with the same name and meaning in `cross_validate`."""
-        names = (
-            "C", "min_class", "scoring", "class_weight", "tol", "sphere_map", "zero_rows",
-            "indefinite", "repeats", "choose",
-        )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
-
-
-grid_options = gathered(
-    "grid",
-    CvGridOptions,
-    click.option(
+KERNELS_OF_GRID: Final = rows_of(
+    TRY,
+    option(
         "--kernel",
         "names",
+        common=True,
         type=Names(),
-        help="One or more of " + ", ".join(KERNELS) + ". [default: a search for the time of heat, "
-        "beside simple ones, see above; of a store that holds no cosines its own]",
+        help=f"One or more of {', '.join(KERNELS)}. [default: a search, see above; of a store "
+        "without cosines its own]",
     ),
-    click.option(
+    option(
         "--time-scale",
-        type=NumbersOrAuto(),
+        common=True,
+        type=NUMBERS_OR_AUTO,
         help="Times of heat and parametrix kernels, in units of log(dim)/dim, or auto for a "
         "search. [default: auto if no kernel is named, else 0.7,1,1.4]",
     ),
-    click.option(
+    option(
         "--parametrix-scale",
-        type=Numbers(),
+        type=NUMBERS,
         help="Times of parametrix kernels alone: in high dimension they need 10 to 30 times more.",
     ),
-    click.option("--sigma", type=Numbers(), default="1", help="Gaussian widths."),
-    click.option(
-        "--C",
-        "C",
-        type=NumbersOrAuto(),
-        help="Prices of samples on the wrong side, as C of scikit-learn's SVC; or auto: scaled to "
-        "each kernel, and extended until the best is inside. [default: 0.1,1,10, or auto in a "
-        "search]",
+    option("--sigma", type=NUMBERS, default="1", help="Gaussian widths."),
+)
+
+SETTINGS: Final = (
+    *rows_of(
+        TRY,
+        option(
+            "--C",
+            "C",
+            common=True,
+            type=NUMBERS_OR_AUTO,
+            help="Prices of samples on the wrong side, as C of scikit-learn's SVC, or auto: scaled "
+            "to each kernel, extended until the best is inside. [default: 0.1,1,10; search: auto]",
+        ),
+        *map_rows(TFIDF, "auto"),
+        option(
+            "--indefinite",
+            type=click.Choice(["error", "allow"]),
+            default="error",
+            help="Kernels that are known not to be positive semi-definite: refuse them, or fit.",
+        ),
+        ranks_row,
+        *LANDMARKS,
+        option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
+        option(
+            "--tol",
+            type=float,
+            default=1e-3,
+            help="Largest violation of the optimality conditions, as in scikit-learn's SVC; with "
+            "--rank, norm of the gradient relative to that at 0.",
+        ),
     ),
-    click.option("--folds", type=click.IntRange(2), default=5),
-    click.option("--repeats", type=click.IntRange(1), default=1, help="Divisions into folds."),
-    click.option("--choose", type=click.Choice(CHOICES), default="simplest", help=CHOOSE),
-    click.option(
-        "--min-class",
-        type=click.IntRange(1),
-        default=1,
-        help="Fewest samples of a class: smaller classes are left out.",
+    *rows_of(
+        JUDGE,
+        option("--folds", "n_splits", type=click.IntRange(2), default=5, common=True),
+        option(
+            "--repeats",
+            "n_repeats",
+            type=click.IntRange(1),
+            default=1,
+            help="Divisions into folds.",
+        ),
+        option("--seed", "random_state", type=Seed(), default=0, help="Of folds and landmarks."),
+        option(
+            "--min-class",
+            type=click.IntRange(1),
+            default=1,
+            help="Fewest samples of a class: smaller classes are left out.",
+        ),
+        option("--groups", help="FILE or FILE:COLUMN: samples of a group stay in one fold."),
+        option("--scoring", default="accuracy", help="A scikit-learn scorer."),
+        option(
+            "--choose",
+            type=click.Choice(CHOICES),
+            default="simplest",
+            help="Take the simplest kernel within one standard error of the best, or the best.",
+        ),
     ),
-    click.option("--groups", help="FILE or FILE:COLUMN: samples of a group stay in one fold."),
-    click.option("--scoring", default="accuracy", help="A scikit-learn scorer."),
-    click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
-    click.option(
-        "--tol",
-        type=float,
-        default=1e-3,
-        help="Largest violation of the optimality conditions, as in scikit-learn's SVC; with "
-        "--rank, norm of the gradient relative to that at 0.",
+)
+"""Options that decide the results, beside kernels: their names are those of the parameters of
+`cross_validate`, or of the fields of the small classes that it takes."""
+
+FINAL: Final = (
+    *rows_of(
+        JUDGE,
+        option(
+            "--model",
+            is_flag=True,
+            common=True,
+            help="Fit the candidate to take on all samples: model.dhsk.",
+        ),
+        option("--test", metavar="SAMPLES", help="Held-out samples, to score that model."),
+        option("--test-labels", help="Their labels, FILE or FILE:COLUMN."),
+        option(
+            "--eigenvalues/--no-eigenvalues",
+            default=None,
+            help="Eigenvalues of the best kernel in the report. [default: up to 1,000 samples]",
+        ),
+        option(
+            "--baselines/--no-baselines",
+            default=None,
+            help="Score common methods of scikit-learn on the same folds: LinearSVC on tf-idf, of "
+            "a table SVC and trees. [default: in a search, where they add less than a fifth]",
+        ),
     ),
-    ranks_options,
-    click.option("--seed", type=Seed(), default=0, help="Seed of the folds and landmarks."),
-    map_option,
-    zero_rows_option,
-    click.option(
-        "--indefinite",
-        type=click.Choice(["error", "allow"]),
-        default="error",
-        help="Kernels that are known not to be positive semi-definite: refuse them, or fit.",
+    *rows_of(
+        RUN,
+        option("--overwrite", is_flag=True, help="Replace the results of another run in --out."),
+        option(
+            "--store",
+            type=PlaceParameter(),
+            help="Folder to keep the inner products in, for other runs. [default: in --out while "
+            "it runs]",
+        ),
+        option(
+            "--disk",
+            help="Most disk for the inner products, such as 10GB; if they take more, they are "
+            "computed whenever they are needed. [default: half of what is free]",
+        ),
     ),
 )
 
 
-@dataclass(frozen=True)
-class FinalOptions:
-    """What to do with the best cell, with earlier results, and with the products."""
-
-    model: bool
-    test: str | None
-    test_labels: str | None
-    overwrite: bool
-    eigenvalues: bool | None
-    baselines: bool | None
-    store: Place | None
-    disk: str | None
-
-    def held_out(
-        self, table: TableOptions, vectorizer: AnyVectorizer | None
-    ) -> tuple[Samples, Any] | None:
-        """Test samples and their labels; `vectorizer` is that of the other samples."""
-        if self.test is None:
-            if self.test_labels is not None:
-                raise click.UsageError("--test-labels needs --test")
-            return None
-        samples = open_samples_of(self.test, table, self.test_labels, vectorizer=vectorizer)
-        labels = label_source(self.test_labels, self.test)
-        y = read_labels(labels, samples.shape[0], min_classes=1, header=table.header)
-        return samples, y
+def _kernels(given: dict[str, Any], opened: GramMatrix | Samples) -> dict[str, Any]:
+    """Kernels and times; None for both leaves the choice to `cross_validate`."""
+    dim = opened.dim if isinstance(opened, GramMatrix) else opened.shape[1]
+    names, scales = given["names"] or ["heat"], given["time_scale"]
+    if not (given["names"] or scales):
+        return {"time_scale": None, "kernels": None}
+    auto = scales == "auto"
+    if auto:
+        names = [name for name in given["names"] or [] if name != "heat"]
+    kernels = make_kernels(names, dim, given | {"time_scale": None if auto else scales})
+    return {"time_scale": "auto" if auto else None, "kernels": kernels}
 
 
-final_options = gathered(
-    "final",
-    FinalOptions,
-    click.option(
-        "--model", is_flag=True, help="Fit the candidate to take on all samples: model.dhsk."
-    ),
-    click.option("--test", metavar="SAMPLES", help="Held-out samples, to score that model."),
-    click.option("--test-labels", help="Their labels, FILE or FILE:COLUMN."),
-    click.option(
-        "--overwrite", is_flag=True, help="Replace the results of another run that are in --out."
-    ),
-    click.option(
-        "--eigenvalues/--no-eigenvalues",
-        default=None,
-        help="Eigenvalues of the best kernel in the report. [default: up to 1,000 samples]",
-    ),
-    click.option(
-        "--baselines/--no-baselines",
-        default=None,
-        help="Score common methods of scikit-learn on the same folds: LinearSVC on tf-idf, of a "
-        "table SVC and trees. [default: in a search, where they add less than a fifth]",
-    ),
-    click.option(
-        "--store",
-        type=PlaceParameter(),
-        help="Folder to keep the inner products in, for other runs. [default: in --out while it "
-        "runs]",
-    ),
-    click.option(
-        "--disk",
-        help="Most disk for the inner products, such as 10GB; if they take more, they are computed "
-        "whenever they are needed. [default: half of what is free]",
-    ),
-)
+def _low_rank(grid: dict[str, Any]) -> LowRank | None:
+    """Ranks and landmarks; None for exact classifiers."""
+    chosen = landmarks_in(grid)
+    if grid["rank"] is None and chosen:
+        raise click.UsageError(f"--{next(iter(chosen))} needs --rank")
+    return None if grid["rank"] is None else made(LowRank, grid)
+
+
+def _held_out(
+    final: dict[str, Any], table: Reading, vectorizer: AnyVectorizer | None
+) -> tuple[Samples, Any] | None:
+    """Test samples and their labels; `vectorizer` is that of the other samples."""
+    test, test_labels = final["test"], final["test_labels"]
+    if test is None:
+        if test_labels is not None:
+            raise click.UsageError("--test-labels needs --test")
+        return None
+    samples = open_samples_of(test, table, test_labels, vectorizer=vectorizer)
+    labels = label_source(test_labels, test)
+    return samples, read_labels(labels, samples.shape[0], min_classes=1, header=table.header)
 
 
 @click.command("cv")
-@click.argument("source", metavar="STORE|SAMPLES")
-@click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
-@click.option("--out", type=PlaceParameter(), required=True, help="Results folder.")
-@grid_options
-@final_options
-@table_options
+@click.argument("samples", metavar="STORE|SAMPLES")
+@labels_option
+@out_option.of(help="Results folder.")
+@gathered("grid", dict, *KERNELS_OF_GRID, *SETTINGS)
+@gathered("final", dict, *FINAL)
+@reading_options
 @cluster_options
+@config_option
 def cv(
-    source: str,
+    samples: str,
     labels: str | None,
     out: Place,
-    grid: CvGridOptions,
-    final: FinalOptions,
-    table: TableOptions,
-    cluster: ClusterOptions,
+    grid: dict[str, Any],
+    final: dict[str, Any],
+    table: Reading,
+    cluster: Cluster,
 ) -> None:
     """Find the best kernel and parameters by cross-validation.
 
-    SVMs are fitted over kernels, times and C, on a Gram store or on samples. They are exact. With
-    --rank they are linear ones on Nyström features, for more samples than a Gram matrix allows;
-    they run in this process unless --cluster or --workers is given.
+    SVMs are fitted over kernels, times and C, on a Gram store or on samples. They are exact, or
+    with --rank linear on Nyström features, for more samples than a Gram matrix allows; these run
+    in this process unless --cluster or --workers is given.
 
     Without kernels and times it looks for the best heat kernel, tries cosine (of texts also on
     tf-idf) and linear (not on counts whose totals differ), and takes what `decide` says.
@@ -272,57 +254,59 @@ def cv(
     the end, unless --store asks for them. After an interrupt, the same command continues; after the
     end it prints the results again. Another one replaces them only with --overwrite.
     """
-    low_rank = grid.low_rank
-    opened = _open_source(source, labels, table)
-    y = read_labels(label_source(labels, source), opened.shape[0], header=table.header)
-    kernels, held_out = grid.kernels(opened), final.held_out(table, opened.vectorizer)
+    low_rank, overwrite = _low_rank(grid), final["overwrite"]
+    opened = _open_source(samples, labels, table)
+    y = read_labels(label_source(labels, samples), opened.shape[0], header=table.header)
+    kernels, held_out = _kernels(grid, opened), _held_out(final, table, opened.vectorizer)
     groups = None
-    if grid.groups is not None:
-        groups = read_labels(grid.groups, opened.shape[0], min_classes=1, header=table.header)
-    settings = settings_of(
-        **kernels, **low_rank, **grid.rest,
-        folds=grid.folds, seed=grid.seed, labels=y, groups=groups,
-        **({} if held_out is None else {"test_labels": held_out[1]}),
-    )  # fmt: skip
+    if grid["groups"] is not None:
+        groups = read_labels(grid["groups"], opened.shape[0], min_classes=1, header=table.header)
+    said = {row.key.replace("-", "_"): grid[row.name] for row in SETTINGS}
+    said |= kernels | {"labels": y, "groups": groups}
+    said |= {} if held_out is None else {"test_labels": held_out[1]}
+    settings = settings_of(**said)
     same = check_earlier(
-        out, settings, lambda: _fingerprint(opened), table.words, overwrite=final.overwrite
+        out, settings, lambda: _fingerprint(opened), table.words, overwrite=overwrite
     )
-    if same and final.test is None and final.store is None:
-        answer = answer_in(out, final.model, final.eigenvalues, final.baselines)
+    if same and final["test"] is None and final["store"] is None:
+        answer = answer_in(out, final["model"], final["eigenvalues"], final["baselines"])
         if answer is not None:
             hint(f"{out} has the results of this run: nothing is computed again (or: --overwrite)")
             print_result(answer)
-            _print_files(out, answer, source, labels, table)
+            _print_files(out, answer, samples, labels, table)
             return
     run = partial(
-        _cross_validate, opened, y, **kernels, **grid.rest, cv=grid.folds, random_state=grid.seed,
-        low_rank=LowRank(**low_rank) if low_rank else None, groups=groups, refit=final.model,
-        test=held_out, memory=cluster.memory, store=final.store, disk=final.disk, out=out,
-        eigenvalues=final.eigenvalues, baselines=final.baselines,
+        _cross_validate, opened, y, low_rank=low_rank, groups=groups,
+        asked=grid | kernels, cv=made(StratifiedFolds, grid), fit=made(Fitting, grid),
+        refit=made(Refit, grid | final | {"test": held_out}), memory=cluster.memory,
+        out=made(Output, final | {"folder": out}),
     )  # fmt: skip
     with made_folder(out):
         check_writable(out)
         with (
             noted(out, settings),
-            connected_if_asked(cluster, needed=not low_rank) as client,
+            connected_if_asked(cluster, needed=low_rank is None) as client,
             _telling_of(out / TABLES[1]),
             show_progress() as progress,
             costs_told(say_cost),
             wrong_out(),
         ):
             run = partial(run, client=client, progress=progress)
-            result = _run(run, source, out, overwrite=final.overwrite)
+            result = _run(run, samples, out, overwrite=overwrite)
             result = replace(result, settings=settings | {READING: _reading(labels, table)})
-            _write(result, opened, out, overwrite=final.overwrite)
+            _write(result, opened, out, overwrite=overwrite)
+            write_config(out)
             remove_scratch(out / "fits")
     print_result(result)
-    _print_files(out, result, source, labels, table)
+    _print_files(out, result, samples, labels, table)
 
 
-def _cross_validate(*given: Any, **options: Any) -> "CvResult":
+def _cross_validate(*given: Any, asked: Mapping[str, Any], **options: Any) -> "CvResult":
+    """Cross-validate with all that was `asked` that has the name of a parameter."""
     from dhsk.validation.cross_validate import cross_validate
 
-    return cross_validate(*given, **options)
+    named = signature(cross_validate).parameters.keys() & asked.keys()
+    return cross_validate(*given, **{name: asked[name] for name in named} | options)
 
 
 def _fingerprint(opened: GramMatrix | Samples) -> str:
@@ -355,7 +339,7 @@ def _telling_of(table: Place) -> Iterator[None]:
         raise
 
 
-def _open_source(source: str, labels: str | None, table: TableOptions) -> GramMatrix | Samples:
+def _open_source(source: str, labels: str | None, table: Reading) -> GramMatrix | Samples:
     """Gram matrix or samples."""
     refuse_bare_column(source, labels)
     if is_gram_store(Origin.of(source).path):
@@ -381,13 +365,13 @@ def _write(
         (out / "model.dhsk").unlink(missing_ok=True)
 
 
-def _reading(labels: str | None, table: TableOptions) -> dict[str, Any]:
+def _reading(labels: str | None, table: Reading) -> dict[str, Any]:
     """How the samples and labels of a command were named, for commands that come after it."""
     return {"labels": labels, "options": table.words}
 
 
 def _print_files(
-    out: Place, result: "CvResult", source: str, labels: str | None, table: TableOptions
+    out: Place, result: "CvResult", source: str, labels: str | None, table: Reading
 ) -> None:
     """Print the files of the results, and the next commands."""
     model = result.model_ is not None
@@ -395,6 +379,8 @@ def _print_files(
     hint(f"output: {out / files[0]}, {', '.join(files[1:])}")
     if model and result.best != result.decision.best:
         hint(f"model:  of {result.best.brief}, as decided (--choose best: of the highest mean)")
+    if (out / FILE).exists():
+        hint(f"repeat: dhsk cv --config {shlex.quote(str(out / FILE))}")
     hint(f"next:   open {out / PAGE} in a browser")
     if model:
         say_predict("or:     ", out / "model.dhsk", source, labels, table)

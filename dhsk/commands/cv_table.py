@@ -24,8 +24,7 @@ def print_result(result: Results) -> None:
     if result.search_ended:
         say_wrapped("search: ", result.search_ended)
     say_wrapped(
-        "best:   ",
-        f"{named(best)}: mean {word} {best.mean:.4f} over {result.folds.n} folds",
+        "best:   ", f"{named(best)}: mean {word} {best.mean:.4f} over {result.folds.n} folds"
     )
     if len(decision.compared) > 1 or result.best != best or result.baselines.tried:
         say_wrapped("decide: ", result.advice)

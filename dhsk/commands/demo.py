@@ -7,7 +7,7 @@ import click
 
 from dhsk.commands.console import say
 from dhsk.commands.cv import cv
-from dhsk.commands.options import ClusterOptions, cluster_options
+from dhsk.commands.options import Cluster, cluster_options
 from dhsk.commands.parameters import PathParameter
 
 
@@ -15,7 +15,7 @@ from dhsk.commands.parameters import PathParameter
 @click.option("--out", type=PathParameter(), default="dhsk-demo")
 @cluster_options
 @click.pass_context
-def demo(context: click.Context, out: Path, cluster: ClusterOptions) -> None:
+def demo(context: click.Context, out: Path, cluster: Cluster) -> None:
     """Run `dhsk cv` on 1797 images of handwritten digits."""
     import numpy as np
     from sklearn.datasets import load_digits
@@ -27,7 +27,7 @@ def demo(context: click.Context, out: Path, cluster: ClusterOptions) -> None:
     say(f"1797 images of digits, 64 pixels each: {out / 'digits.npy'}, {out / 'labels.txt'}")
     context.invoke(
         cv,
-        source=str(out / "digits.npy"),
+        samples=str(out / "digits.npy"),
         labels=str(out / "labels.txt"),
         out=out,
         names=["heat", "parametrix", "cosine", "linear", "gaussian"],

@@ -9,6 +9,7 @@ import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
 from dhsk.commands.earlier_run import TABLES
+from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError, StoreError
 from dhsk.gram.storage.header import Header, short
@@ -22,7 +23,6 @@ from dhsk.objects.places import Place, bytes_below, size_of
 from dhsk.samples import AnyVectorizer, Spectrum, is_gram_store, vectorizer_of
 from dhsk.samples.paths import Origin
 from dhsk.samples.readers import describe
-from dhsk.samples.text_folder import open_text_folder
 from dhsk.units import format_bytes
 
 
@@ -50,7 +50,7 @@ class Description:
 
 @click.command()
 @click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL|SAMPLES")
-@click.option("--json", "as_json", is_flag=True, help="Print one object of JSON, for programs.")
+@json_option
 def info(store: Place, as_json: bool) -> None:
     """Describe a model, a store or a file of samples.
 
@@ -87,24 +87,20 @@ def _samples(path: Place) -> Description | None:
         origin = Origin.of(str(path))
     except InputError:
         return None
-    if (origin.is_folder and is_gram_store(origin.path)) or (
-        origin.is_text_folder and not _has_texts(origin)
-    ):
+    if origin.is_folder and is_gram_store(origin.path):
         return None
-    found = describe(origin)
+    try:
+        found = describe(origin)
+    except InputError:
+        if not origin.is_text_folder:
+            raise
+        return None
     if found is None:
         return None
     size = size_of(origin.path) if origin.path.is_file() else None
     rows = [*found.rows, *([] if size is None else [("on disk", format_bytes(size))])]
     facts = {"kind": "samples", "path": path, "bytes": size, **found.facts}
     return Description(f"samples {path}: {found.words}", rows, found.following, facts)
-
-
-def _has_texts(origin: Origin) -> bool:
-    try:
-        return bool(open_text_folder(origin).files)
-    except InputError:
-        return False
 
 
 def _gram(path: Place) -> Description:

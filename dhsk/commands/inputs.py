@@ -9,7 +9,7 @@ import click
 
 from dhsk.bars import passes_shown
 from dhsk.commands.console import hint
-from dhsk.commands.table_options import TableOptions
+from dhsk.commands.reading import Reading
 from dhsk.errors import InputError
 from dhsk.files import refuse_device
 from dhsk.objects.places import Place, check_writable
@@ -24,7 +24,7 @@ from dhsk.samples.text_folder import TEXT_FILES
 
 def open_samples_of(
     source: str,
-    table: TableOptions,
+    table: Reading,
     labels: str | None = None,
     n_features: int | None = None,
     vectorizer: AnyVectorizer | None = None,
@@ -113,9 +113,7 @@ def refuse_bare_column(source: str, labels: str | None) -> None:
         )
 
 
-def say_predict(
-    head: str, model: Place, source: str, labels: str | None, table: TableOptions
-) -> None:
+def say_predict(head: str, model: Place, source: str, labels: str | None, table: Reading) -> None:
     """Print the command that predicts by a model: of its own samples, which stand for new ones."""
     shown = "SAMPLES" if is_gram_store(Origin.of(source).path) else shlex.quote(source)
     drop = (*table.drop_columns, *own_label_column(source, labels))

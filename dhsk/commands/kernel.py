@@ -1,14 +1,16 @@
 """The command `dhsk kernel`: values and bounds of a heat kernel, and a picture."""
 
 from pathlib import Path
+from typing import cast
 
 import click
 import numpy as np
 
 from dhsk.commands.console import hint, print_pairs, print_table, say
 from dhsk.commands.kernel_plot import plot_kernels
-from dhsk.commands.parameters import PathParameter, WholeNumbers
-from dhsk.kernels import HeatKernel, ParametrixKernel, time_at_scale
+from dhsk.commands.options import make_kernel
+from dhsk.commands.parameters import WHOLE_NUMBERS, PathParameter
+from dhsk.kernels import HeatKernel, ParametrixKernel
 
 COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0.5, -1.0)
 """Cosines of the table; samples on the positive orthant have those from 0 to 1."""
@@ -18,7 +20,7 @@ COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0
 @click.option(
     "--dim",
     "dims",
-    type=WholeNumbers(),
+    type=WHOLE_NUMBERS,
     multiple=True,
     required=True,
     help="Number of features; several with commas.",
@@ -38,12 +40,10 @@ def kernel(
 
     Figure 1B of Zhao & Song (2017) is --dim 100,200,300 --plot FILE.
     """
-    if time is not None and time_scale is not None:
-        raise click.UsageError("give --time or --time-scale, not both")
-    pairs, scale = [], 1.0 if time_scale is None else time_scale
+    pairs = []
     for dim in dict.fromkeys(dim for group in dims for dim in group):
-        t = time_at_scale(dim, scale) if time is None else time
-        pairs.append((HeatKernel(dim, t), ParametrixKernel(t)))
+        exact = cast("HeatKernel", make_kernel(dim, "heat", time_scale, time))
+        pairs.append((exact, ParametrixKernel(exact.time)))
     for exact, parametrix in pairs:
         _print_kernel(exact, parametrix)
     if plot is not None:

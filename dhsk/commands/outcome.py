@@ -25,8 +25,7 @@ from dhsk.kernels import Kernel
 from dhsk.objects.places import Place, bytes_below
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
-from dhsk.planning.rates import kernel_seconds
-from dhsk.planning.rates_cache import known_rates
+from dhsk.planning.rates import kernel_seconds, known_rates
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples
 from dhsk.units import counted, format_bytes, human_seconds
@@ -99,6 +98,7 @@ class Outcome:
 
     def __init__(self, kernel: Kernel, product_dtype: str, *, local: bool) -> None:
         self.local = local
+        self._cores = core_count() if local else None
         self.rates = known_rates()
         self.kernel = kernel_seconds(kernel, cast("DtypeName", product_dtype))
         self.seconds = 0.0
@@ -130,8 +130,7 @@ class Outcome:
         total = plan.tiling.n_tiles
         todo = total if missing is None else missing
         share = max(todo, 1) / total / (1 if part is None else part[1])
-        cores = core_count() if self.local else None
-        prediction = Prediction(plan, self.rates, self.kernel, cores=cores, share=share)
+        prediction = Prediction(plan, self.rates, self.kernel, cores=self._cores, share=share)
         of_part = "" if part is None else f", part {part[0]} of {part[1]}"
         n, dim = samples.shape
         return Cost(
@@ -176,13 +175,9 @@ class Outcome:
         total = plan.tiling.n_tiles
         computed = total - (self.found or 0)
         prediction = Prediction(
-            plan,
-            self.rates,
-            self.kernel,
-            cores=core_count() if self.local else None,
-            share=computed / total,
+            plan, self.rates, self.kernel, cores=self._cores, share=computed / total,
             staged=self.staged,
-        )
+        )  # fmt: skip
         on_disk = bytes_below(G.path)
         seen = format_bytes(self._memory.peak) if self.local else "not seen from here"
         print_table(

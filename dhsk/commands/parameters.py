@@ -1,6 +1,7 @@
 """Types of options: how their words are parsed."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +27,6 @@ class PathParameter(click.Path):
         return super().convert(value, param, ctx)
 
 
-class PartOf(click.ParamType):  # type: ignore[type-arg]  # as below
-    """One of several parts, such as 3/64."""
-
-    name = "number/count"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
-        """Parse, or fail with a usage error."""
-        try:
-            number, count = map(int, str(value).split("/"))
-        except ValueError:
-            self.fail(f"{value!r} is not a part such as 3/64", param, ctx)
-        return number, count
-
-
 class PlaceParameter(PathParameter):
     """A path, or an ``s3://`` URL as `ObjectPath`."""
 
@@ -55,65 +42,73 @@ class Seed(click.IntRange):
         super().__init__(0, 2**32 - 1)
 
 
-class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
-    """One or more positive numbers, separated by commas."""
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """What a function makes of a text, or a usage error that says what the text is not.
 
-    name = "numbers"
+    `several` says that the text may have more than one value, separated by commas.
+    """
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
-        """Parse, or fail with a usage error."""
-        try:
-            return [float(word) for word in str(value).split(",")]
-        except ValueError:
-            self.fail(f"{value!r} is not a list of numbers such as 0.7,1,1.4", param, ctx)
-
-
-class NumbersOrAuto(Numbers):
-    """Numbers as above, or the word auto."""
-
-    name = "numbers|auto"
+    def __init__(
+        self, name: str, parse: Callable[[str], Any], wanted: str, *, several: bool = False
+    ) -> None:
+        self.name = name
+        self._parse = parse
+        self._wanted = wanted
+        self.several = several
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Parse, or fail with a usage error."""
-        return value if value == "auto" else super().convert(value, param, ctx)
-
-
-class WholeNumbers(click.ParamType):  # type: ignore[type-arg]  # as above
-    """One or more whole numbers, separated by commas."""
-
-    name = "whole numbers"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[int]:
-        """Parse, or fail with a usage error."""
         try:
-            return [int(word) for word in str(value).split(",")]
+            return self._parse(str(value))
         except ValueError:
-            self.fail(f"{value!r} is not a list of whole numbers such as 100,200,300", param, ctx)
+            self.fail(f"{value!r} is not {self._wanted}", param, ctx)
 
 
-class Lengths(click.ParamType):  # type: ignore[type-arg]  # as above
-    """A length such as 6, or the least and the largest such as 1-6."""
-
-    name = "length"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
-        """Parse, or fail with a usage error."""
-        first, dash, last = str(value).partition("-")
-        try:
-            return int(first), int(last if dash else first)
-        except ValueError:
-            self.fail(f"{value!r} is not a length such as 6, or lengths such as 1-6", param, ctx)
+def _numbers(text: str) -> list[float]:
+    return [float(word) for word in text.split(",")]
 
 
-class SourceParameter(click.ParamType):  # type: ignore[type-arg]  # as above
+def _whole_numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",")]
+
+
+def _lengths(text: str) -> tuple[int, int]:
+    first, dash, last = text.partition("-")
+    return int(first), int(last if dash else first)
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, count = map(int, text.split("/"))
+    return number, count
+
+
+def _grid(text: str) -> list[int]:
+    numbers = _whole_numbers(text)
+    if len(numbers) != 3 or min(numbers) < 1 or numbers[0] < 2:
+        raise ValueError(text)
+    return numbers
+
+
+NUMBERS = Parsed("numbers", _numbers, "a list of numbers such as 0.7,1,1.4", several=True)
+NUMBERS_OR_AUTO = Parsed(
+    "numbers|auto",
+    lambda text: text if text == "auto" else _numbers(text),
+    "a list of numbers such as 0.7,1,1.4",
+    several=True,
+)
+WHOLE_NUMBERS = Parsed(
+    "whole numbers", _whole_numbers, "a list of whole numbers such as 100,200,300", several=True
+)
+LENGTHS = Parsed("length", _lengths, "a length such as 6, or lengths such as 1-6")
+PART = Parsed("number/count", _part, "a part such as 3/64")
+GRID = Parsed("folds,C,kernels", _grid, "2 folds or more, values of C and kernels", several=True)
+
+
+class SourceParameter(Parsed):
     """FILE or FILE:KEY; the shell completes files."""
 
-    name = "text"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        """Take any text."""
-        del param, ctx
-        return str(value)
+    def __init__(self) -> None:
+        super().__init__("text", str, "a text")
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
         """Leave it to the shell."""
@@ -121,10 +116,11 @@ class SourceParameter(click.ParamType):  # type: ignore[type-arg]  # as above
         return [CompletionItem(incomplete, type="file")]
 
 
-class Names(click.ParamType):  # type: ignore[type-arg]  # as above
+class Names(Parsed):
     """One or more kernels, separated by commas."""
 
-    name = "kernels"
+    def __init__(self) -> None:
+        super().__init__("kernels", lambda text: text.split(","), "a list", several=True)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
         """Complete the last kernel of the list."""
@@ -135,7 +131,7 @@ class Names(click.ParamType):  # type: ignore[type-arg]  # as above
 
     def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
         """Parse, or fail with a usage error."""
-        names = str(value).split(",")
+        names: list[str] = super().convert(value, param, ctx)
         for name in names:
             if name not in NAMED:
                 self.fail(f"{name!r} is not one of {', '.join(NAMED)}", param, ctx)

@@ -1,143 +1,116 @@
 """The command `dhsk plan`: cost of a Gram matrix and of training, here or elsewhere."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
 from dhsk.bars import show_progress
-from dhsk.commands.console import (
-    hint,
-    hint_next,
-    kernel_words,
-    print_pairs,
-    say,
-    say_json,
-)
+from dhsk.commands.console import hint, hint_next, kernel_words, print_pairs, say, say_json
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
-    KernelOptions,
-    TileOptions,
-    gathered,
+    json_option,
     kernel_options,
+    make_kernel,
+    memory_option,
     tile_options,
 )
 from dhsk.commands.parameters import PathParameter, PlaceParameter
 from dhsk.commands.plan_json import gram_facts, training_facts
 from dhsk.commands.plan_next import Proposals
 from dhsk.commands.plan_training import (
-    TrainingOptions,
+    Classifiers,
     plan_training,
     say_training,
     time_training,
     training_options,
 )
-from dhsk.commands.table_options import TableOptions, table_options
+from dhsk.commands.reading import Reading, reading_options
+from dhsk.commands.table import DATA, RUN, gathered, option, rows_of
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources
 from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.models.sources import RowsShape
-from dhsk.objects.places import Place, free_bytes
+from dhsk.objects.places import free_bytes
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
-from dhsk.planning.rates import Rates, kernel_seconds, measure_rates
-from dhsk.planning.rates_cache import cache_file, known_rates, save_rates
+from dhsk.planning.rates import (
+    Rates,
+    cache_file,
+    kernel_seconds,
+    known_rates,
+    measure_rates,
+    save_rates,
+)
 from dhsk.units import parse_bytes
 from dhsk.verbosity import Verbosity, verbosity
 
-
-@dataclass(frozen=True)
-class PaperOptions:
-    """Numbers of samples and features, in place of a file."""
-
-    n: int | None
-    dim: int | None
-    density: float | None
-
-    def rows(self) -> RowsShape:
-        """Samples of these numbers, mapped in float64."""
-        if self.n is None or self.dim is None:
-            raise click.UsageError("give SAMPLES, or both --n and --dim")
-        nnz = None if self.density is None else int(self.density * self.n * self.dim)
-        return RowsShape(self.n, self.dim, 8, nnz)
-
-
-@dataclass(frozen=True)
-class MachineOptions:
-    """Workers, memory and rates, and how the plan is printed."""
-
-    workers: int | None
-    memory: str | None
-    passes: int
-    measure: bool
-    place: Path
-    out: Place | None
-    as_json: bool
-
-    @property
-    def limit(self) -> int | None:
-        """Bytes for all processes; None if no limit was given."""
-        return parse_bytes(self.memory) if self.memory else None
-
-    @property
-    def resources(self) -> Resources:
-        """Workers of one thread each."""
-        count = self.workers or core_count()
-        return Resources(count, count, self.limit or memory_limit())
-
-
-paper_options = gathered(
-    "paper",
-    PaperOptions,
-    click.option("--n", type=click.IntRange(1), help="Number of samples, without a file."),
-    click.option("--dim", type=click.IntRange(1), help="Number of features, without a file."),
-    click.option("--density", type=click.FloatRange(0, 1), help="Share of non-zeros, if sparse."),
+PAPER: Final = rows_of(
+    DATA,
+    option("--n", common=True, type=click.IntRange(1), help="Number of samples, without a file."),
+    option(
+        "--dim", common=True, type=click.IntRange(1), help="Number of features, without a file."
+    ),
+    option("--density", type=click.FloatRange(0, 1), help="Share of non-zeros, if sparse."),
 )
-machine_options = gathered(
-    "machine",
-    MachineOptions,
-    click.option("--workers", type=click.IntRange(1), help="Worker processes. [default: cores]"),
-    click.option("--memory", help="Most memory for all processes together, such as 4GB."),
-    click.option(
+
+MACHINE: Final = rows_of(
+    RUN,
+    option(
+        "--workers", common=True, type=click.IntRange(1), help="Worker processes. [default: cores]"
+    ),
+    memory_option,
+    option(
         "--passes",
         type=click.IntRange(1),
         default=1,
         help="Times that the whole matrix will be read.",
     ),
-    click.option("--measure", is_flag=True, help="Measure this machine, and keep the rates."),
-    click.option(
+    option(
+        "--measure", is_flag=True, common=True, help="Measure this machine, and keep the rates."
+    ),
+    option(
         "--place",
         type=PathParameter(exists=True, file_okay=False),
         default=".",
         help="Folder on the disk that --measure measures.",
     ),
-    click.option(
+    option(
         "--out",
         type=PlaceParameter(),
         help="Where the store would be: whether its disk has the room. [default: this folder]",
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print one object of JSON, for programs."),
+    json_option,
 )
+
+
+def _rows_of_paper(paper: dict[str, Any]) -> RowsShape:
+    """Samples of some numbers, mapped in float64."""
+    n, dim, density = paper["n"], paper["dim"], paper["density"]
+    if n is None or dim is None:
+        raise click.UsageError("give SAMPLES, or both --n and --dim")
+    return RowsShape(n, dim, 8, None if density is None else int(density * n * dim))
 
 
 @click.command("plan")
 @click.argument("samples", required=False)
-@paper_options
-@machine_options
+@gathered("paper", dict, *PAPER)
+@gathered("machine", dict, *MACHINE)
 @training_options
 @kernel_options
 @tile_options
-@table_options
+@reading_options
 def plan(
     samples: str | None,
-    paper: PaperOptions,
-    machine: MachineOptions,
-    training: TrainingOptions,
-    kernel: KernelOptions,
-    tiles: TileOptions,
-    table: TableOptions,
+    paper: dict[str, Any],
+    machine: dict[str, Any],
+    training: Classifiers,
+    kernel: dict[str, Any],
+    tiles: dict[str, Any],
+    table: Reading,
 ) -> None:
     """Say what a Gram matrix and classifiers would cost.
 
@@ -146,35 +119,40 @@ def plan(
     fits to small parts of the samples. Alone, --measure measures this machine for all plans to
     come. --verbose says more.
     """
-    rates = _measure(machine.place, quiet=machine.as_json) if machine.measure else None
-    if rates is not None and (samples, paper.n, paper.dim) == (None, None, None):
-        if machine.as_json:
+    as_json, limit = machine["as_json"], machine["memory"] and parse_bytes(machine["memory"])
+    rates = _measure(machine["place"], quiet=as_json) if machine["measure"] else None
+    if rates is not None and (samples, paper["n"], paper["dim"]) == (None, None, None):
+        if as_json:
             say_json({"rates": asdict(rates)})
         return
-    allowed = Allowance.now(machine.limit)  # before anything is read
+    allowed = Allowance.now(limit)  # before anything is read
+    count = machine["workers"] or core_count()
+    resources = Resources(count, count, limit or memory_limit())
     if training.labels is not None and (samples is None or training.classes is not None):
         raise click.UsageError("--labels goes with SAMPLES, and without --classes")
     opened = None if samples is None else open_samples_of(samples, table, training.labels)
-    rows = paper.rows() if opened is None else RowsShape.of_samples(opened, "float64")
+    rows = _rows_of_paper(paper) if opened is None else RowsShape.of_samples(opened, "float64")
     labels = training.read(rows.n, header=table.header)
-    made = kernel.make(rows.dim)
+    made = make_kernel(rows.dim, **kernel)
     overlap = measured_overlap(opened) if opened is not None and opened.is_sparse else None
     sides = GramSides(rows.n, rows.dim, nnz=rows.nnz)
     if opened is not None:
         sides = GramSides.of([opened], None if overlap is None else overlap[0])
-    gram = make_plan(sides, machine.resources, **asdict(tiles))
+    gram = make_plan(sides, resources, **tiles)
     plans = plan_training(rows, made, training, labels, gram, allowed)
     seconds = kernel_seconds(made, gram.product_dtype)
-    free = free_bytes(machine.out or Path())
+    free = free_bytes(machine["out"] or Path())
     prediction = Prediction(gram, rates or known_rates(), seconds, free=free)
-    own = (samples, training.labels, machine.memory)
+    own = (samples, training.labels, machine["memory"])
     after = Proposals.of(opened, own, table, made, prediction, plans)
-    if not machine.as_json:
+    if not as_json:
         title = f"Gram matrix of {samples or 'samples to come'}, kernel {kernel_words(made)}"
-        _say_gram(title, prediction, machine.passes, None if overlap is None else overlap[1], after)
+        _say_gram(
+            title, prediction, machine["passes"], None if overlap is None else overlap[1], after
+        )
     timed = time_training(plans, opened, training)
-    if machine.as_json:
-        facts = {"gram": gram_facts(prediction, machine.passes), **training_facts(plans, timed)}
+    if as_json:
+        facts = {"gram": gram_facts(prediction, machine["passes"]), **training_facts(plans, timed)}
         say_json(
             {
                 "samples": samples,
@@ -186,9 +164,8 @@ def plan(
         )
     else:
         say_training(plans, timed, training)
-    if not machine.as_json:
         hint_next(after.commands())
-    gram.check(free if machine.out is not None else None)
+    gram.check(free if machine["out"] is not None else None)
 
 
 def _say_gram(

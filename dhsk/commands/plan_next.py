@@ -6,7 +6,7 @@ from shlex import quote
 
 from dhsk.commands.inputs import label_words
 from dhsk.commands.plan_training import TrainingPlans
-from dhsk.commands.table_options import TableOptions
+from dhsk.commands.reading import Reading
 from dhsk.costs import LONG_SECONDS, rough_seconds
 from dhsk.errors import InputError
 from dhsk.gram.plan import GramPlan
@@ -43,7 +43,7 @@ class Proposals:
 
     samples: str | None
     labels: str | None
-    table: TableOptions
+    table: Reading
     memory: str | None
     prediction: Prediction
     plans: TrainingPlans
@@ -57,7 +57,7 @@ class Proposals:
         cls,
         opened: Samples | None,
         words: tuple[str | None, str | None, str | None],
-        table: TableOptions,
+        table: Reading,
         kernel: Kernel,
         prediction: Prediction,
         plans: TrainingPlans,

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.commands.console import hint, print_table, say, say_wrapped
-from dhsk.commands.options import gathered
-from dhsk.commands.parameters import WholeNumbers
+from dhsk.commands.options import labels_option
+from dhsk.commands.parameters import GRID, WHOLE_NUMBERS
+from dhsk.commands.table import FIT, gathered, option, rows_of
 from dhsk.errors import InputError
 from dhsk.execution.memory import Allowance
 from dhsk.gram.plan import GramPlan
@@ -39,21 +40,8 @@ MOST_PILOT_RANK = 2000
 """Highest rank of a pilot fit, which takes twice as many samples and more: some seconds."""
 
 
-class GridNumbers(WholeNumbers):
-    """Folds, values of C and kernels, separated by commas."""
-
-    name = "folds,C,kernels"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[int]:
-        """Parse, or fail with a usage error."""
-        numbers = super().convert(value, param, ctx)
-        if len(numbers) != 3 or min(numbers) < 1 or numbers[0] < 2:
-            self.fail(f"{value!r} is not 2 folds or more, values of C and kernels", param, ctx)
-        return numbers
-
-
 @dataclass(frozen=True)
-class TrainingOptions:
+class Classifiers:
     """Classifiers to plan."""
 
     ranks: tuple[list[int], ...]
@@ -76,24 +64,27 @@ class TrainingOptions:
 
 training_options = gathered(
     "training",
-    TrainingOptions,
-    click.option(
-        "--rank",
-        "ranks",
-        type=WholeNumbers(),
-        multiple=True,
-        help=f"Ranks of low-rank classifiers. [default: {','.join(map(str, RANKS))}]",
-    ),
-    click.option("--labels", help="FILE or FILE:COLUMN: time pilot fits and extrapolate."),
-    click.option("--C", "C", type=float, default=1.0, help="C of the pilot fits."),
-    click.option(
-        "--classes", type=click.IntRange(2), help="If there are no --labels. [default: 2]"
-    ),
-    click.option(
-        "--grid",
-        type=GridNumbers(),
-        default="5,3,3",
-        help="Folds, values of C and kernels of a cross-validation.",
+    Classifiers,
+    *rows_of(
+        FIT,
+        option(
+            "--rank",
+            "ranks",
+            common=True,
+            type=WHOLE_NUMBERS,
+            multiple=True,
+            help=f"Ranks of low-rank classifiers. [default: {','.join(map(str, RANKS))}]",
+        ),
+        labels_option.of(help="FILE or FILE:COLUMN: time pilot fits and extrapolate."),
+        option("--C", "C", type=float, default=1.0, help="C of the pilot fits."),
+        option("--classes", type=click.IntRange(2), help="If there are no --labels. [default: 2]"),
+        option(
+            "--grid",
+            common=True,
+            type=GRID,
+            default="5,3,3",
+            help="Folds, values of C and kernels of a cross-validation.",
+        ),
     ),
 )
 
@@ -111,7 +102,7 @@ class TrainingPlans:
 def plan_training(
     rows: RowsShape,
     kernel: Kernel,
-    options: TrainingOptions,
+    options: Classifiers,
     labels: NDArray[Any] | None,
     gram: GramPlan,
     allowed: Allowance,
@@ -150,7 +141,7 @@ class Timed:
 
 
 def time_training(
-    plans: TrainingPlans, samples: Samples | None, options: TrainingOptions
+    plans: TrainingPlans, samples: Samples | None, options: Classifiers
 ) -> dict[int | None, Timed]:
     """Time pilot fits of the exact classifier and of the ranks that were named, with labels."""
     if samples is None or plans.labels is None:
@@ -167,7 +158,7 @@ def time_training(
 
 
 def say_training(
-    plans: TrainingPlans, timed: Mapping[int | None, Timed], options: TrainingOptions
+    plans: TrainingPlans, timed: Mapping[int | None, Timed], options: Classifiers
 ) -> None:
     """Print the memory of classifiers, and their seconds if there are labels."""
     grid = plans.grid

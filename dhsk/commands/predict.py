@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from numpy.typing import NDArray
@@ -14,14 +14,11 @@ from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, say_cost_of
 from dhsk.commands.inputs import check_out, open_samples_of, own_label_column
-from dhsk.commands.options import (
-    ClusterOptions,
-    cluster_options,
-    gathered,
-)
+from dhsk.commands.options import Cluster, cluster_options, labels_option, out_option
 from dhsk.commands.parameters import PlaceParameter
+from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import prediction_cost
-from dhsk.commands.table_options import TableOptions, table_options
+from dhsk.commands.table import gathered, option
 from dhsk.errors import InputError
 from dhsk.execution.run import Run
 from dhsk.models.sources import RowsShape
@@ -29,45 +26,34 @@ from dhsk.objects.places import Place, written
 from dhsk.samples import Samples, Vectorizer, read_labels
 from dhsk.samples.csv_tables import usual_id_column
 from dhsk.samples.names import in_order
-from dhsk.units import parse_bytes
 
 if TYPE_CHECKING:
     from dhsk.models.exact import SvcModel
     from dhsk.models.low_rank import LowRankModel
 
 
-@dataclass(frozen=True)
-class ColumnOptions:
-    """Columns that are written beside the label."""
-
-    proba: bool
-    decision: bool
-
-
-column_options = gathered(
-    "columns",
-    ColumnOptions,
-    click.option("--proba", is_flag=True, help="Write a probability of each class too."),
-    click.option("--decision", is_flag=True, help="Write the values of the decision function too."),
+PROBA: Final = option("--proba", is_flag=True, help="Write a probability of each class too.")
+DECISION: Final = option(
+    "--decision", is_flag=True, help="Write the values of the decision function too."
 )
 
 
 @click.command("predict")
 @click.argument("model", type=PlaceParameter())
 @click.argument("samples")
-@click.option("--out", type=PlaceParameter(), required=True, help="CSV of the labels.")
-@click.option("--labels", help="FILE or FILE:COLUMN, to print the accuracy.")
-@column_options
-@table_options
+@out_option.of(help="CSV of the labels.")
+@labels_option.of(help="FILE or FILE:COLUMN, to print the accuracy.")
+@gathered("columns", dict, PROBA, DECISION)
+@reading_options
 @cluster_options
 def predict(
     model: Place,
     samples: str,
     out: Place,
     labels: str | None,
-    columns: ColumnOptions,
-    table: TableOptions,
-    cluster: ClusterOptions,
+    columns: dict[str, Any],
+    table: Reading,
+    cluster: Cluster,
 ) -> None:
     """Predict the labels of SAMPLES by a MODEL.
 
@@ -82,7 +68,7 @@ def predict(
 
     check_out(out, model, samples, labels)
     loaded = load_model(model)
-    if columns.proba and not loaded.has_probabilities:
+    if columns["proba"] and not loaded.has_probabilities:
         option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
         raise InputError(f"{model} has no probabilities: train it with {option}")
     if table.id_column is None and loaded.feature_names is not None:
@@ -107,7 +93,7 @@ def predict(
             f"{loaded.dim}: give the same features in the same order"
         )
     truth = None if labels is None else _comparable(labels, opened.shape[0], loaded, table)
-    memory = None if cluster.memory is None else parse_bytes(cluster.memory)
+    memory = cluster.limit
     shown = _Table(loaded, columns)
     fitted, width = RowsShape.of(loaded.rows), loaded.width
     say_cost_of(lambda: prediction_cost(opened, fitted, width, len(shown.header), Run(memory)))
@@ -120,7 +106,7 @@ def predict(
 
 
 def _comparable(
-    labels: str, n_samples: int, model: "SvcModel | LowRankModel", table: TableOptions
+    labels: str, n_samples: int, model: "SvcModel | LowRankModel", table: Reading
 ) -> NDArray[Any]:
     """True labels, which must be numbers or text like those of the model."""
     truth = read_labels(labels, n_samples, min_classes=1, header=table.header)
@@ -139,7 +125,7 @@ class _Table:
     """Columns that are written for each sample beside its id."""
 
     model: "SvcModel | LowRankModel"
-    columns: ColumnOptions
+    columns: dict[str, Any]
 
     @property
     def header(self) -> list[str]:
@@ -148,17 +134,17 @@ class _Table:
         decided = classes[1:] if len(classes) == 2 else classes  # of two, one: above 0 the second
         return [
             "label",
-            *(f"decision_{c}" for c in decided if self.columns.decision),
-            *(f"probability_{c}" for c in classes if self.columns.proba),
+            *(f"decision_{c}" for c in decided if self.columns["decision"]),
+            *(f"probability_{c}" for c in classes if self.columns["proba"]),
         ]
 
     def of_rows(self, rows: Rows) -> tuple[NDArray[Any], list[NDArray[Any]]]:
         """Labels of mapped samples, (rows,), and the columns beside them."""
         decisions = self.model.decisions(rows)
         beside: list[NDArray[Any]] = []
-        if self.columns.decision:
+        if self.columns["decision"]:
             beside += list(self.model.scores_of(decisions).reshape(len(decisions), -1).T)
-        if self.columns.proba:
+        if self.columns["proba"]:
             beside += list(self.model.probabilities_of(decisions).T)
         return self.model.labels_of(decisions), beside
 

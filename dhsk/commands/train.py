@@ -2,10 +2,9 @@
 
 import os
 import warnings
-from dataclasses import asdict, dataclass
 from math import ceil
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -21,27 +20,32 @@ from dhsk.commands.console import (
 )
 from dhsk.commands.inputs import check_out, label_source, open_samples_of, say_predict
 from dhsk.commands.options import (
-    ClusterOptions,
-    KernelOptions,
-    MapOptions,
-    RankOptions,
+    DTYPES,
+    KERNEL,
+    LANDMARKS,
+    Cluster,
     cluster_options,
-    gathered,
-    kernel_options,
-    learnt_map_options,
-    rank_options,
+    has_no_time,
+    labels_option,
+    landmarks_in,
+    make_kernel,
+    map_rows,
+    out_option,
+    rank_row,
 )
 from dhsk.commands.outcome import TreeMemory, peak_resident
 from dhsk.commands.parameters import PlaceParameter, Seed
+from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import exact_cost, low_rank_cost
-from dhsk.commands.table_options import TableOptions, table_options
+from dhsk.commands.table import FIT, gathered, option, rows_of
 from dhsk.costs import Cost
 from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples, read_labels
-from dhsk.units import format_bytes, human_seconds, parse_bytes
+from dhsk.samples.weighted import TFIDF
+from dhsk.units import format_bytes, human_seconds
 
 if TYPE_CHECKING:
     from dhsk.estimators import HeatSVC, NystromSVC
@@ -49,69 +53,55 @@ if TYPE_CHECKING:
     from dhsk.models.low_rank import LowRankModel
 
 
-@dataclass(frozen=True)
-class FitOptions:
-    """Objective and tolerance; None for a default that depends on the classifier."""
-
-    C: float | None
-    class_weight: Literal["balanced"] | None
-    tol: float | None
-    probability: bool
-    seed: int
-    dtype: str | None
-    store: Place | None
-
-
-fit_options = gathered(
-    "fit",
-    FitOptions,
-    click.option(
+FIT_ROWS: Final = rows_of(
+    FIT,
+    rank_row,
+    *LANDMARKS,
+    option(
         "--C",
         "C",
+        common=True,
         type=float,
         help="Price of samples on the wrong side, as C of scikit-learn's SVC. [default: 3 over the "
         "variance of the samples in feature space]",
     ),
-    click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
-    click.option(
+    option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
+    option(
         "--tol",
         type=float,
         help="Largest violation of the optimality conditions, as in scikit-learn's SVC; with "
-        "--rank, norm of the gradient relative to that at 0. "
-        "[default: 1e-3; with --rank: 1e-4]",
+        "--rank, norm of the gradient relative to that at 0. [default: 1e-3; with --rank: 1e-4]",
     ),
-    click.option("--probability", is_flag=True, help="Train for `dhsk predict --proba` too."),
-    click.option("--seed", type=Seed(), default=0, help="For --probability, or the landmarks."),
-    click.option(
+    option(
+        "--probability", is_flag=True, common=True, help="Train for `dhsk predict --proba` too."
+    ),
+    option("--seed", type=Seed(), default=0, help="For --probability, or the landmarks."),
+    option(
         "--dtype",
-        type=click.Choice(["float32", "float64"]),
+        type=DTYPES,
         help="Type of products and kernel values. [default: float64; with --rank: float32 where "
         "there are more than four million features and the kernel takes it]",
     ),
-    click.option("--store", type=PlaceParameter(), help="Folder to keep the Gram matrix in."),
+    option("--store", type=PlaceParameter(), help="Folder to keep the Gram matrix in."),
 )
 
 
 @click.command("train")
 @click.argument("samples")
-@click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
-@click.option("--out", type=PlaceParameter(), required=True, help="File of the model.")
-@rank_options
-@fit_options
-@kernel_options
-@learnt_map_options
-@table_options
+@labels_option
+@out_option.of(help="File of the model.")
+@gathered("fit", dict, *FIT_ROWS)
+@gathered("kernel", dict, *KERNEL, *map_rows(TFIDF))
+@reading_options
 @cluster_options
 def train(
     samples: str,
     labels: str | None,
     out: Place,
-    low_rank: RankOptions,
-    fit: FitOptions,
-    kernel: KernelOptions,
-    mapping: MapOptions,
-    table: TableOptions,
-    cluster: ClusterOptions,
+    fit: dict[str, Any],
+    kernel: dict[str, Any],
+    table: Reading,
+    cluster: Cluster,
 ) -> None:
     """Train an SVM on SAMPLES and write it to a file.
 
@@ -126,26 +116,28 @@ def train(
     from dhsk.nystrom.approximation import PREFIX as LANDMARKS
 
     check_out(out, samples, labels)
-    _check_rank(low_rank, fit)
+    _check_rank(fit)
+    mapping = {name: kernel.pop(name) for name in ("sphere_map", "zero_rows")}
+    searched = has_no_time(kernel)
     opened = open_samples_of(samples, table, labels)
     y = read_labels(label_source(labels, samples), opened.shape[0], header=table.header)
-    chosen = kernel.kernel if kernel.is_auto else kernel.make(opened.shape[1])
-    estimator = _estimator(low_rank, fit).set_params(
-        kernel=chosen, memory=cluster.memory, **asdict(mapping)
-    )
+    chosen = kernel["kernel"] if searched else make_kernel(opened.shape[1], **kernel)
+    estimator = _estimator(fit).set_params(kernel=chosen, memory=cluster.memory, **mapping)
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
-    with TreeMemory() as tree, connected_if_asked(cluster, needed=fit.store is not None) as client:
-        limit = None if cluster.memory is None else parse_bytes(cluster.memory)
-        run = Run(limit, client, store=fit.store)
-        say_cost_of(lambda: _cost(opened, y, chosen, low_rank, fit, run))
+    with (
+        TreeMemory() as tree,
+        connected_if_asked(cluster, needed=fit["store"] is not None) as client,
+    ):
+        run = Run(cluster.limit, client, store=fit["store"])
+        say_cost_of(lambda: _cost(opened, y, chosen, fit, run))
         _fit(estimator.set_params(client=client), opened, y, journal)
     estimator.save(out)
     for prefix in (NEWTON, LANDMARKS, EXACT):
         Checkpoint(journal, prefix).remove()
     remove_scratch(journal)
     _print_model(estimator.model_, perf_counter() - begin)
-    found = [f"time scale {estimator.time_scale_:g}"] if kernel.is_auto else []
-    found += [f"C = {estimator.C_:g}"] if fit.C is None else []
+    found = [f"time scale {estimator.time_scale_:g}"] if searched else []
+    found += [f"C = {estimator.C_:g}"] if fit["C"] is None else []
     if found:
         say(f"by the spread of the samples: {', '.join(found)}; `dhsk cv` compares others")
     planned = estimator.model_.notes.get("planned_bytes")
@@ -160,44 +152,42 @@ def _cost(
     samples: Samples,
     y: Any,
     kernel: Kernel | str,
-    low_rank: RankOptions,
-    fit: FitOptions,
+    fit: dict[str, Any],
     run: Run,
 ) -> Cost:
     """What the fit will cost."""
-    if low_rank.rank is None:
-        dtype = fit.dtype or "float64"
+    if fit["rank"] is None:
+        dtype = fit["dtype"] or "float64"
         return exact_cost(samples, y, dtype, run)
     n = samples.shape[0]
-    landmarks = min(n, ceil(low_rank.rank * (low_rank.oversampling or 1.0)))
+    landmarks = min(n, ceil(fit["rank"] * (fit["oversampling"] or 1.0)))
     shaped = HeatKernel.at_scale(samples.shape[1], 1.0) if isinstance(kernel, str) else kernel
-    dtype = fit.dtype or usual_dtype(shaped, n, landmarks)
+    dtype = fit["dtype"] or usual_dtype(shaped, n, landmarks)
     return low_rank_cost(samples, y, dtype, landmarks, run)
 
 
-def _check_rank(low_rank: RankOptions, fit: FitOptions) -> None:
+def _check_rank(fit: dict[str, Any]) -> None:
     """Refuse options that do not go together."""
-    if low_rank.rank is None:
-        for name in low_rank.given:
+    if fit["rank"] is None:
+        for name in landmarks_in(fit):
             raise click.UsageError(f"--{name} is for --rank: give --rank too")
-    elif fit.probability:
+    elif fit["probability"]:
         raise click.UsageError("--probability is not for --rank: use --loss logistic")
-    elif fit.store is not None:
+    elif fit["store"] is not None:
         raise click.UsageError("--store is not for --rank: leave out one of them")
 
 
-def _estimator(low_rank: RankOptions, fit: FitOptions) -> "HeatSVC | NystromSVC":
+def _estimator(fit: dict[str, Any]) -> "HeatSVC | NystromSVC":
     """Estimator of the options; options that were not given keep its defaults."""
     from dhsk.estimators import HeatSVC, NystromSVC
 
-    own: dict[str, Any] = {"class_weight": fit.class_weight, "random_state": fit.seed}
-    usual = ("C", "tol", "dtype")
-    own |= {name: getattr(fit, name) for name in usual if getattr(fit, name) is not None}
-    if low_rank.rank is None:
-        estimator = HeatSVC(store=fit.store, **own)
-        estimator._with_sigmoids = fit.probability
+    own: dict[str, Any] = {"class_weight": fit["class_weight"], "random_state": fit["seed"]}
+    own |= {name: fit[name] for name in ("C", "tol", "dtype") if fit[name] is not None}
+    if fit["rank"] is None:
+        estimator = HeatSVC(store=fit["store"], **own)
+        estimator._with_sigmoids = fit["probability"]
         return estimator
-    return NystromSVC(low_rank.rank, **own, **low_rank.given)
+    return NystromSVC(fit["rank"], **own, **landmarks_in(fit))
 
 
 def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: Place) -> None:

@@ -11,9 +11,9 @@ from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected
 from dhsk.commands.console import say
 from dhsk.commands.inputs import open_samples_of
-from dhsk.commands.options import ClusterOptions, cluster_options
+from dhsk.commands.options import Cluster, cluster_options
 from dhsk.commands.parameters import PlaceParameter
-from dhsk.commands.table_options import TableOptions, table_options
+from dhsk.commands.reading import Reading, reading_options
 from dhsk.errors import CorruptTileError, InputError
 from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage.store import GramStore
@@ -29,9 +29,9 @@ from dhsk.samples import AnyVectorizer, Vectorizer, vectorizer_of
 @click.command()
 @click.argument("store", type=PlaceParameter())
 @click.option("--repair", metavar="SAMPLES", help="Recompute damaged tiles from these samples.")
-@table_options
+@reading_options
 @cluster_options
-def verify(store: Place, repair: str | None, table: TableOptions, cluster: ClusterOptions) -> None:
+def verify(store: Place, repair: str | None, table: Reading, cluster: Cluster) -> None:
     """Test every checksum of a Gram store, feature store or model.
 
     The samples of a Gram store are tested too.
@@ -67,7 +67,7 @@ def verify(store: Place, repair: str | None, table: TableOptions, cluster: Clust
     say(f"next:   dhsk cv {store} --labels LABELS --out DIR")
 
 
-def _kept_vectorizer(store: GramStore, table: TableOptions) -> AnyVectorizer | None:
+def _kept_vectorizer(store: GramStore, table: Reading) -> AnyVectorizer | None:
     """How the texts of a store were counted, unless the options say it."""
     if table.vectorizer != Vectorizer() or not store.has_sound_names():
         return None

@@ -167,6 +167,7 @@ class SubmittedTasks:
             self._raise(task, future)
         try:
             while not wait([task.fetching], self._beat).done:
+                self._look(task)
                 silent = self._silent_with(future)
                 if silent:
                     task.futures.clear()
@@ -199,14 +200,19 @@ class SubmittedTasks:
         oldest = min((task.begun for task in self._running.values()), default=inf)
         if not (idle or self._watch.avoided or now - oldest > self._limit / 2):
             return
-        self._watch.look(self._client)
-        if self._watch.empty_for > PATIENCE_SECONDS:
-            raise ClusterError(
-                f"the cluster has no workers left, with {self._held(set(self._running.values()))} "
-                "in work: what is finished is kept, start workers and run the same command again"
-            )
+        self._look()
         if now - oldest > self._limit:
             self._hand_on(now)
+
+    def _look(self, *lost: _Task) -> None:
+        """Look at the workers; raise ClusterError, which names lost tasks too, if none is left."""
+        self._watch.look(self._client)
+        if self._watch.empty_for > PATIENCE_SECONDS:
+            held = self._held({*lost, *self._running.values()})
+            raise ClusterError(
+                f"the cluster has no workers left, with {held} in work: what is finished is kept, "
+                "start workers and run the same command again"
+            )
 
     def _hand_on(self, now: float) -> None:
         """Give tasks without progress to other workers."""
@@ -283,7 +289,6 @@ class SubmittedTasks:
 
     def _silent_with(self, future: Any) -> set[str]:
         """Workers that have a result, if all of them are silent."""
-        self._watch.look(self._client)
         addresses = ask(self._client, self._client.scheduler.who_has, keys=[future.key])
         own = set(next(iter(addresses.values()), ()))
         return own if all(map(self._is_silent, own)) else set()

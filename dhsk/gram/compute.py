@@ -11,7 +11,7 @@ from dhsk.errors import InputError
 from dhsk.execution.run import Run
 from dhsk.gram.matrix import GramMatrices, GramMatrix
 from dhsk.gram.plan import make_plan
-from dhsk.gram.prepare import Data, open_sides
+from dhsk.gram.prepare import Data, check_kernels, open_sides
 from dhsk.gram.session import Session
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.parts import parse_part
@@ -174,7 +174,8 @@ def compute_gram(
     asked = None if part is None else parse_part(part)
     given, sides = one_or_several(kernel), open_sides(X, Y)
     kernels = [parse_kernel(one, sides[0].shape[1]) for one in given]
-    data = Data.checked(sides, kernels, sphere_map, zero_rows, dtype, product_dtype)
+    chosen = check_kernels(kernels, sides, sphere_map, product_dtype)
+    data = Data(sides, kernels, chosen, zero_rows, dtype, product_dtype)
     planned = partial(
         make_plan,
         GramSides.of(sides),

@@ -71,15 +71,16 @@ def cost_of_graph(plan: GramPlan, nnz: int) -> Cost:
     return Cost(what, None, plan.peak_bytes, disk, disk)
 
 
-def plan_of(header: Header, resources: Resources) -> GramPlan:
-    """Plan of the matrix of a store, by the mean of its samples."""
+def plan_of(header: Header, resources: Resources, sides: GramSides | None = None) -> GramPlan:
+    """Plan of the matrix of a store; without its samples, by their mean."""
     if header.graph is not None:
         nnz = header.nnz[0] or 0
         return plan_graph(header.n_rows, nnz, resources, header.dtype, header.tile)
     n_cols = None if header.symmetric else header.n_cols
     entries = [nnz for nnz in header.nnz if nnz is not None]
+    mean = GramSides(header.n_rows, header.dim, n_cols, sum(entries) if entries else None)
     return make_plan(
-        GramSides(header.n_rows, header.dim, n_cols, sum(entries) if entries else None),
+        sides or mean,
         resources,
         dtype=header.dtype,
         product_dtype=header.product_dtype,

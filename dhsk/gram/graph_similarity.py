@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import laplacian
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, parse_place
-from dhsk.samples.paths import Origin, lines_of
+from dhsk.samples.paths import Origin
 
 ASYMMETRY: Final = 1e-12
 """Largest difference between S_ij and S_ji, in units of the largest entry: rounding, which is
@@ -75,7 +75,7 @@ def read_edges(path: str | Place) -> Graph:
     origin.refuse_key("the columns are known by their order")
     if origin.path.is_dir():
         raise InputError(f"{path} is a folder and no edge list: name a file")
-    with origin.reading(), origin.open_text() as file:
+    with origin.reading(), origin.open_text(newline=None) as file:
         text = file.read()
     seen: dict[tuple[str, str], tuple[float, int]] = {}
     for line, (a, b, weight) in _edges(text, str(path)):
@@ -136,7 +136,7 @@ def _edges(text: str, path: str) -> Iterator[tuple[int, tuple[str, str, float]]]
 
 def _rows(text: str) -> Iterator[tuple[int, Sequence[str]]]:
     """Cells of the lines that are neither empty nor comments."""
-    for line, words in enumerate(lines_of(text), 1):
+    for line, words in enumerate(text.split("\n"), 1):
         if not words.strip() or words.lstrip().startswith("#"):
             continue
         separator = next((sign for sign in "\t," if sign in words), None)

@@ -140,24 +140,9 @@ class Data:
     zero_rows: ZeroRule | ZeroRows
     """Rule for all-zero samples, of which `scan` warns; or their count, if the caller warns."""
     dtype: str = "float64"
-    """Type in whose range the values of the kernels must be."""
+    """Type of the values of the kernels, which must be in its range."""
     product_dtype: str = "float64"
     """Type of the products, which must determine the values."""
-
-    @classmethod
-    def checked(
-        cls,
-        sides: Sequence[Samples],
-        kernels: Sequence[Kernel],
-        sphere_map: str | None,
-        zero_rows: ZeroRule | ZeroRows,
-        dtype: str,
-        product_dtype: str,
-    ) -> Self:
-        """Samples, kernels, map and types that are compatible; see `check_kernels`."""
-        chosen = check_kernels(kernels, sides, sphere_map, product_dtype)
-        narrow = "float32" if "float32" in (dtype, product_dtype) else "float64"
-        return cls(sides, kernels, chosen, zero_rows, narrow, product_dtype)
 
     def in_order_of(self, store: GramStore | None) -> Self:
         """The same samples with their features in the order of a store's, if there is one."""
@@ -176,14 +161,15 @@ class Data:
             warn_of_zero_rows([(side.source, zero.count, side.shape[0]) for side, zero in pairs])
         return scans
 
-    def _scanned(self, side: Samples, zero_rows: ZeroRows, run: Run) -> Scan:
+    def _scanned(self, side: Samples, zeros: ZeroRows, run: Run) -> Scan:
         kernels, sphere_map = self.kernels, self.sphere_map
+        narrow = "float32" if "float32" in (self.dtype, self.product_dtype) else "float64"
         strict = [k for k in kernels if isinstance(k, RowKernel) or k.largest_norm2() < math.inf]
         single = self.product_dtype == "float32" and not all(map(takes_float32, kernels))
 
         def check(block: Rows, first: int) -> None:
             for kernel in strict:
-                kernel.check_rows(block, first, dtype=self.dtype)
+                kernel.check_rows(block, first, dtype=narrow)
             if single:
                 rows = apply_map(sphere_map, block, first, ZeroRows())
                 for kernel in kernels:
@@ -195,7 +181,7 @@ class Data:
             unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
             check=check if strict else None,
             on_rows=lambda done: run.report(Progress("reading", done, side.shape[0])),
-            zero_rows=zero_rows,
+            zero_rows=zeros,
         )
 
     def header(self, plan: GramPlan, scans: Sequence[Scan]) -> Header:

@@ -1,14 +1,13 @@
 """Repair of a Gram store: damaged tiles are computed again."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from distributed import Client
 
 from dhsk.bars import Show
 from dhsk.errors import InputError, StoreMismatchError
+from dhsk.execution.resources import Resources
 from dhsk.execution.run import Run
 from dhsk.gram.graph import rows_of
 from dhsk.gram.graph_plan import plan_of
@@ -17,7 +16,6 @@ from dhsk.gram.plan import GramPlan
 from dhsk.gram.prepare import Data, open_sides
 from dhsk.gram.session import Session
 from dhsk.gram.sides import GramSides
-from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.store import GramStore
 from dhsk.objects.places import Place, parse_place
 from dhsk.run_progress import passes_reported
@@ -82,14 +80,18 @@ def repair_gram(
     10
     """
     opened = GramStore.open(parse_place("store", store))
-    header = opened.header
+
+    def planned(resources: Resources, tile: int) -> GramPlan:
+        del tile  # a store keeps its own
+        return plan_of(opened.header, resources, GramSides.of(sides))
+
     begun = Run.begun(
         progress, memory=memory, client=client, store=opened.path, reading=1, checking=2, tiles=2
     )
     with begun as (run, report), passes_reported(report):
         sides = _sides_of(opened, X, Y)
-        with Session.begun(run, partial(_plan, header, sides), header.tile) as session:
-            if header.graph is None:
+        with Session.begun(run, planned, opened.header.tile) as session:
+            if opened.header.graph is None:
                 sides = _checked(opened, sides, run)
             return session.repaired(opened, sides)
 
@@ -107,12 +109,6 @@ def _sides_of(store: GramStore, X: Any, Y: Any) -> Sequence[Samples]:
             "repair it in Python with dhsk.repair_gram(store, X), or (store, X, Y)"
         )
     return sides
-
-
-def _plan(header: Header, sides: Sequence[Samples], **options: Any) -> GramPlan:
-    """Plan of the tiles of a store, from samples that are still to be compared with its own."""
-    plan = plan_of(header, options["resources"])
-    return plan if header.graph is not None else replace(plan, fullest=GramSides.of(sides).fullest)
 
 
 def _rows_of(store: GramStore, S: Any) -> Samples:

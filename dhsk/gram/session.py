@@ -1,4 +1,9 @@
-"""A store that is written: locked, made or opened, its samples staged, its tiles computed."""
+"""A store that is written: locked, made or opened, its samples staged, its tiles computed.
+
+Samples are scanned before anything is made, so that bad ones leave nothing on disk: a new store
+takes two passes over them. Rejected: one pass that checks and stages, and removes what it has
+staged at the first bad row (a killed process would leave it, and other parts have begun on it).
+"""
 
 import time
 from collections import deque

@@ -11,7 +11,7 @@ from dhsk.errors import BudgetError
 from dhsk.execution.memory import Allowance, MemoryNeed, Share, share_memory
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
 from dhsk.models.class_blocks import KERNELS
-from dhsk.models.rows_cache import KEPT_BYTES as ROWS_BYTES
+from dhsk.models.gram_source import KEPT_BYTES as ROWS_BYTES
 from dhsk.models.sources import ClassesSource, RowsShape, edge_for, evaluation_bytes
 from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.pairs import FINE_SAMPLES, Way
@@ -255,8 +255,8 @@ def plan_exact(
     keep = counts.pairs > 1 and kept + allowed.cores * (matrix + beside) <= left
     if not keep:
         kept = 0
-    room, at_once = share_of_fits(left - kept, matrix, beside, allowed.cores)
-    at_once = min(at_once, counts.pairs)
+    fits = share_of_fits(left - kept, matrix, beside, allowed.cores)
+    room, at_once = fits.room, min(fits.at_once, counts.pairs)
     # Concurrent blocks of each task, one of which is counted already, from the memory beside whole
     # matrices, or from a small share of all.
     spare = max(left - kept - at_once * (min(room, matrix) + beside), left // _BLOCKS_SHARE)
@@ -277,8 +277,8 @@ def plan_exact(
     return Share(need, at_once, way, whole, room, edge, threads, held=keep)
 
 
-def share_of_fits(left: int, matrix: int, beside: int, cores: int) -> tuple[int, int]:
-    """Bytes for the matrix of a task, and number of concurrent tasks, at most one a core.
+def share_of_fits(left: int, matrix: int, beside: int, cores: int) -> Share:
+    """Memory of concurrent tasks, at most one a core, each with `room` bytes for its matrix.
 
     left is the remaining memory, matrix the size of the largest matrix, and beside the rest of a
     task's memory, in bytes. Raises BudgetError if not even a small part of a matrix fits.
@@ -290,4 +290,5 @@ def share_of_fits(left: int, matrix: int, beside: int, cores: int) -> tuple[int,
             f"{format_bytes(left)} of memory are left: allow more"
         )
     at_once, each = share_memory(left, matrix + beside, cores)
-    return each - beside, at_once
+    need = MemoryNeed("an exact fit", {"matrices": at_once * each})
+    return Share(need, at_once, room=each - beside)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby
-from math import comb
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 from dhsk.arrays import Floats, Indices, blocks
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import NOWHERE, Checkpoint, digest_of
+from dhsk.execution.memory import Share
 from dhsk.execution.tasks import Executor, told_as
 from dhsk.models.admission import Admission
 from dhsk.models.fit_entries import entry_of_fits, fits_of_entry
@@ -136,19 +136,6 @@ def decide_part(
     return held_out_decisions(shared.problems[kernel].source, rows, folds, found)
 
 
-@dataclass(frozen=True, eq=False)
-class Placement:
-    """Executor and memory of the tasks."""
-
-    executor: Executor
-    room: int
-    """Memory of the matrix of a task, in bytes."""
-    split_folds: bool = False
-    """Whether each fold is a task, so that there are enough tasks."""
-    shared: int = 0
-    """Memory that the matrices of all tasks share, in bytes; 0 if each has its room."""
-
-
 @dataclass(eq=False)
 class PairSolver:
     """Solves all pairs of classes on the matrices of some kernels."""
@@ -161,7 +148,9 @@ class PairSolver:
     """Tolerance of the KKT violation."""
     problems: Sequence[MatrixProblem]
     """Matrices, with equal numbers of values of C."""
-    placement: Placement
+    executor: Executor
+    share: Share
+    """Memory of the matrix of a task, and whether folds are tasks and tasks share the memory."""
     entries: Checkpoint = NOWHERE
     """Where finished fits are kept."""
     fine: bool = False
@@ -181,7 +170,7 @@ class PairSolver:
     @cached_value
     def n_pairs(self) -> int:
         """Number of pairs of classes."""
-        return comb(int(self.codes.max()) + 1, 2)
+        return len(self._sizes)
 
     def pairs(self, k: int = 0) -> list[Pair]:
         """Problems of a kernel, in its unit; consecutive kernels of equal C share them."""
@@ -245,9 +234,9 @@ class PairSolver:
         else:
             most = DECIDED_BYTES // sample_bytes(len(found.groups), chain)
             parts = source.row_parts(rows, max(1, most))
-            shared = self.placement.executor.share(found)
+            shared = self.executor.share(found)
             tasks = ((self._shared, k, rows[part], folds[part], shared) for part in parts)
-            values = self.placement.executor.run(decide_part, tasks, ordered=True)
+            values = self.executor.run(decide_part, tasks, ordered=True)
         decided = np.empty((chain, len(rows), n_pairs))
         for part, own in zip(parts, values, strict=True):
             decided[:, part] = own
@@ -289,7 +278,7 @@ class PairSolver:
         """Folds of each task of a pair."""
         folds = range(len(self.weights))
         # A pair in rounds is one task: its folds share every pass.
-        split = self.placement.split_folds and self._whole(k)
+        split = self.share.split_folds and self._whole(k)
         return [(fold,) for fold in folds] if split else [tuple(folds)]
 
     def _whole(self, k: int) -> bool:
@@ -297,20 +286,26 @@ class PairSolver:
 
         On working sets and in rounds pairs share columns and passes, and so a checkpoint.
         """
-        source, room = self.problems[k].source, self.placement.room
+        source, room = self.problems[k].source, self.share.room
         return way_of(self._most, source, room, ball=self.balls) == "whole matrices"
+
+    @cached_value
+    def _sizes(self) -> list[int]:
+        """Number of samples of each pair."""
+        counts = np.bincount(self.codes[self.codes >= 0]).tolist()
+        return [a + b for a, b in combinations(counts, 2)]
 
     @cached_value
     def _most(self) -> int:
         """Number of samples of the largest pair."""
-        return int(np.sort(np.bincount(self.codes[self.codes >= 0]))[-2:].sum())
+        return max(self._sizes)
 
     def _name_of(self, part: PairPart) -> str:
         return digest_of(self.problems[part.kernel].name, part.pair, list(part.folds))
 
     def _rounds_of(self, parts: Sequence[PairPart]) -> str:
         """Name of the checkpoint of rounds, in which the memory decides the largest sets."""
-        return digest_of(self.placement.room, [self._name_of(part) for part in parts])
+        return digest_of(self.share.room, [self._name_of(part) for part in parts])
 
     @cached_value
     def _problems(self) -> SharedProblems:
@@ -319,7 +314,7 @@ class PairSolver:
     @cached_value
     def _shared(self) -> Any:
         """The problems as an argument of tasks."""
-        return self.placement.executor.share(self._problems)
+        return self.executor.share(self._problems)
 
     def _solve(
         self, parts: Sequence[PairPart], kept: Mapping[PairPart, Solved]
@@ -328,15 +323,15 @@ class PairSolver:
 
         Of others that share columns, those that are left to whole matrices may be `kept`.
         """
-        room, executor = self.placement.room, self.placement.executor
+        room, executor = self.share.room, self.executor
         small = [part for part in parts if self._whole(part.kernel)]
-        if self.placement.shared:  # the small ones run beside the large ones
+        if self.share.shared:  # the small ones run beside the large ones
             turn = {part.kernel: number for number, part in reversed([*enumerate(small)])}
             small.sort(key=lambda part: (turn[part.kernel], -self._sizes[part.pair]))
         # A task of a client costs it as much time as a small problem.
         each = 1 if self._most > FEW_SAMPLES else max(1, len(small) // MANY_TASKS)
         groups = [small[some] for some in blocks(len(small), each)]
-        admission = Admission(self.placement.shared, map(self._bytes_of, groups), groups)
+        admission = Admission(self.share.shared, map(self._bytes_of, groups), groups)
         while admission.waiting:
             own = ((self._shared, group, self.tol, self.fine) for group in admission)
             for solved in executor.run(solve_parts, own):
@@ -362,12 +357,6 @@ class PairSolver:
             matrix_bytes(self._sizes[part.pair], source.dtype)
             for part, source in zip(parts, sources, strict=True)
         )
-
-    @cached_value
-    def _sizes(self) -> list[int]:
-        """Number of samples of each pair."""
-        counts = np.bincount(self.codes[self.codes >= 0]).tolist()
-        return [a + b for a, b in combinations(counts, 2)]
 
     def _complete(self, found: dict[int, dict[PairPart, tuple[list[Fit], float]]], k: int) -> bool:
         """Whether every part of a kernel is solved."""

@@ -8,6 +8,7 @@ import numpy as np
 from dhsk.arrays import ROWS, Floats, Indices, Rows
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.limits import core_count
+from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
@@ -19,16 +20,10 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.exact import Certificates, Expansion, SvcModel
-from dhsk.models.exact_checkpoint import (
-    PREFIX,
-    Layout,
-    kept_layout,
-    name_of_training,
-    progress_of,
-)
+from dhsk.models.exact_checkpoint import PREFIX, kept_share, name_of_training, progress_of
 from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits, share_of_fits
 from dhsk.models.gram_source import GramSource
-from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
+from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
 from dhsk.models.sources import ClassesSource, RowsShape, RowsSource
@@ -43,10 +38,11 @@ from dhsk.solvers.sources import Source
 
 @dataclass(frozen=True, eq=False)
 class _Training:
-    """A matrix, the placement of its problems, and access to mapped rows of the samples."""
+    """A matrix, where its problems are solved, and access to mapped rows of the samples."""
 
     matrix: MatrixProblem
-    placement: Placement
+    executor: Executor
+    share: Share
     rows_of: Callable[[Indices], Rows]
     planned: int | None = None
     """Planned peak memory of this process in bytes; None if the matrix is not in it."""
@@ -79,7 +75,8 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
             problem.fold_weights,
             problem.tol,
             [training.matrix],
-            training.placement,
+            training.executor,
+            training.share,
             entries,
             fine=True,
             on_fits=lambda fits, found: told.advance(
@@ -146,14 +143,17 @@ def _in_memory(
     plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
     kernel = kernel_in(row_map.kernel, unit)
-    name = "" if run.journal is None else name_of_training(problem, row_map, rows)
-    layout = kept_layout(entries, name, Layout(plan.room, plan.rows, plan.held))
-    source: Source = RowsSource(rows, kernel, plan.threads, layout.edge)
-    if layout.keep:
-        source = ClassesSource(rows, kernel, problem.codes, plan.threads, layout.edge)
+    name = ""
+    if run.journal is not None:
+        name = name_of_training(problem, row_map, list(rows.shape), rows)
+    share = kept_share(entries, name, plan)
+    source: Source = RowsSource(rows, kernel, share.threads, share.rows)
+    if share.held:
+        source = ClassesSource(rows, kernel, problem.codes, share.threads, share.rows)
     return _Training(
         MatrixProblem(source, (problem.C,), unit, name),
-        Placement(Threads(plan.at_once), layout.room),
+        Threads(share.at_once),
+        share,
         lambda chosen: rows[chosen],
         plan.need.total,
     )
@@ -194,17 +194,18 @@ def _on_gram(
         G = compute(kernel_in(row_map.kernel, unit))
     source = GramSource(G)
     if run.client is None:
-        left = run.room
-        room, at_once = share_of_fits(left, matrix_bytes(counts.most, G.dtype), 0, core_count())
-        executor: Executor = Threads(at_once)
+        share = share_of_fits(run.room, matrix_bytes(counts.most, G.dtype), 0, core_count())
+        executor: Executor = Threads(share.at_once)
     else:
-        resources = run.resources
-        plan = plan_fits(counts, G.dtype, 1, resources, on_sets=G.computed)
-        room, executor = plan.room, Workers(run.client, plan.window)
+        share = plan_fits(counts, G.dtype, 1, run.resources, on_sets=G.computed)
+        executor = Workers(run.client, share.window)
+        share = replace(
+            share, split_folds=False, shared=0
+        )  # folds of sigmoids stay with their pair
     name = name_of_training(problem, row_map, [list(G.header.fingerprints), unit])
-    room = kept_layout(entries, name, Layout(room)).room
+    share = kept_share(entries, name, share)
     matrix = MatrixProblem(source, (problem.C,), unit, name)
-    return _Training(matrix, Placement(executor, room), source.rows)
+    return _Training(matrix, executor, share, source.rows)
 
 
 # Probabilities

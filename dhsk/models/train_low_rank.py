@@ -13,11 +13,10 @@ from dhsk.execution.run import Run
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.losses import LOSSES, check_factors
-from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
+from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes, solve_columns
 from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
 from dhsk.linear.state import State
-from dhsk.linear.warm_start import solve_columns
 from dhsk.models.base import training_notes
 from dhsk.models.low_rank import LowRankCertificates, LowRankModel
 from dhsk.models.low_rank_plan import plan_low_rank, solver_bytes
@@ -180,11 +179,16 @@ class _Solver:
         return factors + curvature_bytes(Z, len(columns))
 
 
+_OF_COLUMNS: Final = ("coef", "objective", "gradient_norm", "relative", "gap", "converged")
+"""Arrays of a `Solution`, with an entry for each column."""
+
+
 def _joined(parts: list[Solution]) -> Solution:
     """Join the solutions of consecutive columns."""
-    arrays = ("coef", "objective", "gradient_norm", "relative", "gap", "converged")
     return Solution(
-        **{name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in arrays},
+        **{
+            name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in _OF_COLUMNS
+        },
         newton=max(part.newton for part in parts),
         passes=sum(part.passes for part in parts),
     )
@@ -207,11 +211,7 @@ def _model(
         coef=coef,
         intercepts=solution.coef[-1],
         certificates=LowRankCertificates(
-            objective=solution.objective,
-            gradient_norm=solution.gradient_norm,
-            relative=solution.relative,
-            gap=solution.gap,
-            converged=solution.converged,
+            **{name: getattr(solution, name) for name in _OF_COLUMNS if name != "coef"},
             loss=how.loss,
             C=problem.C,
             tol=problem.tol,

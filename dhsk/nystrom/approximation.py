@@ -19,11 +19,10 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
 from dhsk.nystrom.cholesky import ComputedFactor, Factor, InMemoryFactor
-from dhsk.nystrom.components import components, squared_length, turned, write_features
+from dhsk.nystrom.components import components, inverse_root, squared_length, turned, write_features
 from dhsk.nystrom.landmarks import PivotState, RandomPivots, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
 from dhsk.nystrom.room import ApproximationNeed, plan_here, plan_on_workers
-from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.progress import Progress, counter
 from dhsk.results.low_rank import LowRank

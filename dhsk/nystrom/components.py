@@ -1,4 +1,4 @@
-"""Sums, products and principal components of features, in passes over kernel values."""
+"""Sums, products and principal components of features, and the normalization that makes them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from dhsk.arrays import ROWS, Floats, blocks
+from dhsk.errors import InputError
 from dhsk.linear.features import sum_of
 from dhsk.nystrom.spans import FeatureMatrix
 
@@ -71,3 +72,28 @@ def narrowed(values: NDArray[Any], width: int) -> NDArray[Any]:
     for part in blocks(len(values), ROWS):  # writes stay before the rows that are still to be read
         flat[part.start * width : part.stop * width] = values[part, :width].reshape(-1)
     return flat[: len(values) * width].reshape(-1, width)
+
+
+def inverse_root(K: Floats) -> Floats:
+    """R, (k, rank), float64, with R R' = K^+, largest eigenvalue of K first.
+
+    Eigenvalues within rounding of 0 are dropped. Rounding of the entries of K may move them by k
+    eps (of K's type) times the largest diagonal entry; computing them, by k eps (of float64) times
+    the largest eigenvalue; and the most negative eigenvalue shows how far rounding did reach.
+
+    Raises InputError if K has an eigenvalue below -sqrt(eps) times the largest, or is zero.
+    """
+    values, vectors = np.linalg.eigh(K.astype(np.float64))
+    eps, largest = float(np.finfo(K.dtype).eps), float(np.abs(values).max())
+    if values[0] < -np.sqrt(eps) * largest:
+        raise InputError(
+            f"the kernel matrix of the {len(K)} landmarks has eigenvalue {values[0]:.3g}: "
+            "choose a positive semi-definite kernel"
+        )
+    rounding = max(eps * float(K.diagonal().max()), float(np.finfo(np.float64).eps) * largest)
+    cut = max(len(K) * rounding, -values[0])
+    kept = np.flatnonzero(values > cut)[::-1]
+    if not kept.size:
+        raise InputError(f"the kernel is 0 between all {len(K)} landmarks: choose others")
+    root: Floats = vectors[:, kept] / np.sqrt(values[kept])
+    return root

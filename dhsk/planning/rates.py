@@ -5,18 +5,22 @@ All cores are measured at once, because workers share the memory bandwidth and t
 Rejected: one rate for each dim (a new measurement for each file); rates of single threads.
 """
 
+import json
 import os
+import platform
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from threading import Barrier
 from time import perf_counter, process_time
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+from platformdirs import user_cache_path
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Rows
@@ -25,6 +29,7 @@ from dhsk.execution.limits import core_count
 from dhsk.execution.local import thread_client
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import Workers
+from dhsk.files import parse_json, written_beside
 from dhsk.gram.storage.chunks import read_chunk, write_chunk
 from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import Kernel
@@ -264,13 +269,13 @@ def _disk_rates(place: Path, threads: int) -> tuple[float, float, float]:
             written, work = perf_counter() - begin, process_time() - begin_work
             _forget(folder)
             begin = perf_counter()
-            list(pool.map(lambda number: _read(folder, number, counts[number]), range(threads)))
+            list(pool.map(lambda number: _read_all(folder, number, counts[number]), range(threads)))
         return size / written, size / (perf_counter() - begin), work / size
     finally:
         made.remove()
 
 
-def _read(folder: Path, number: int, count: int) -> None:
+def _read_all(folder: Path, number: int, count: int) -> None:
     out = np.empty(_CHUNK)
     for k in range(count):
         read_chunk(folder / f"{number}-{k}", out)
@@ -300,3 +305,54 @@ def _task_rate(count: int = 400) -> float:
 
 def _nothing() -> None:
     pass
+
+
+# Rates that are kept in the user's cache folder, for each machine and version
+
+QUICK_REPEATS: Final = 2
+"""Repeats of each product if no rates are kept: a quarter of a second in all."""
+
+
+def known_rates() -> Rates:
+    """Rates kept by `dhsk plan --measure`; else processor measured now, disk assumed."""
+    return load_rates() or measure_rates(None, repeats=QUICK_REPEATS)
+
+
+def cache_file() -> Path:
+    """Path of the cache: ``dhsk/rates.json`` where this system keeps a user's caches."""
+    return user_cache_path("dhsk") / "rates.json"
+
+
+def load_rates() -> Rates | None:
+    """Rates of this machine, measured by this version; None if there are none."""
+    try:
+        return _rates(_read(cache_file())[_key()])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def save_rates(rates: Rates) -> None:
+    """Keep rates for this machine and version, beside those of others; may raise OSError."""
+    file = cache_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(_read(file) | {_key(): asdict(rates)}, indent=1)
+    with written_beside(file, "w") as opened:
+        opened.write(text)
+
+
+def _key() -> str:
+    return f"{platform.node()}, {core_count()} cores, dhsk {version('dhsk')}"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Content of the cache; empty if it is absent or damaged, as it can be measured again."""
+    try:
+        found = parse_json(file.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _rates(found: dict[str, Any]) -> Rates:
+    lines = {name: Line(**found[name]) for name in ("float64", "float32", "sparse")}
+    return Rates(**(found | lines))

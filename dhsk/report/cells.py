@@ -19,8 +19,7 @@ from dhsk.report.words import (
     two_digits,
     whole,
 )
-from dhsk.results.baselines import Baseline
-from dhsk.results.columns import Cell
+from dhsk.results.columns import Cell, grouped
 from dhsk.results.parts import Results
 
 EXACT = (
@@ -71,19 +70,17 @@ def common(results: Results) -> Html:
     words = f"What is usually done with such data, from scikit-learn, on the same folds.{left_out}"
     if beside is None:
         return section("Common methods", words, anchor="common")
-    best = code(f"model = {beside.baseline.code}.fit(X, y)")
     parts = (
         tag("p", f"{capitalised(beside.words)}."),
         _methods(results),
         tag("p", "The best of them:"),
+        code(f"model = {beside.baseline.code}.fit(X, y)"),
     )
-    return section("Common methods", words, *parts, best, anchor="common")
+    return section("Common methods", words, *parts, anchor="common")
 
 
 def _methods(results: Results) -> Html:
-    tried: dict[str, list[Baseline]] = {}
-    for one in results.baselines.tried:
-        tried.setdefault(one.method, []).append(one)
+    tried = grouped(results.baselines.tried, lambda one: one.method)
     columns = {
         "method": lambda one: one.method,
         "C": lambda one: "–" if one.C is None else f"{one.C:g}",

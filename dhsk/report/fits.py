@@ -16,7 +16,7 @@ from dhsk.report.words import (
     two_digits,
     whole,
 )
-from dhsk.results.columns import Cell, Certificate
+from dhsk.results.columns import Cell, Certificate, grouped
 from dhsk.results.parts import Results
 
 Points = Sequence[Mapping[str, Any]]
@@ -55,9 +55,7 @@ def learning(results: Results, curve: Points) -> Html:
 
 def _curve(points: Points, metric: str) -> Html:
     """Return the best mean of each family of kernels with its standard error at every size."""
-    families: dict[str, list[Mapping[str, Any]]] = {}
-    for point in points:
-        families.setdefault(point["kernel"], []).append(point)
+    families = grouped(points, lambda point: str(point["kernel"]))
     sizes = sorted({point["train_size"] for point in points})
     with drawing("learning", 4.6, 3.0) as picture:
         ax = picture.axes

@@ -17,7 +17,7 @@ from dhsk.report.words import (
     spread,
     unbroken,
 )
-from dhsk.results.columns import Cell, Row
+from dhsk.results.columns import Cell, Row, grouped
 from dhsk.results.decision import Comparison, Decision
 from dhsk.results.parts import Results
 
@@ -104,14 +104,12 @@ class Dots(NamedTuple):
 
 def _of_families(results: Results) -> Html:
     """Return the score of each fold, for the best cell of each family of kernels."""
-    families: dict[str, Cell] = {}
-    for cell in results.cells:
-        families.setdefault(cell.kernel, cell)
-    names = {
-        cell: f"{shortened(cell.kernel_words)}, C = {penalty_text(cell.C)}"
-        for cell in families.values()
-    }
-    rows = [Dots(n, c.kernel_words, c, results.rows_of[c.point]) for c, n in names.items()]
+    best = [own[0] for own in grouped(results.cells, lambda cell: cell.kernel).values()]
+    names = [f"{shortened(c.kernel_words)}, C = {penalty_text(c.C)}" for c in best]
+    rows = [
+        Dots(name, c.kernel_words, c, results.rows_of[c.point])
+        for name, c in zip(names, best, strict=True)
+    ]
     return fold_figure("folds", f"{capitalised(metric(results))} by fold", metric(results), rows)
 
 

@@ -16,7 +16,7 @@ from dhsk.report.words import (
     shortened,
     whole,
 )
-from dhsk.results.columns import Cell
+from dhsk.results.columns import Cell, grouped
 from dhsk.results.decision import comparisons
 from dhsk.results.parts import Results
 
@@ -130,9 +130,7 @@ def heat_maps(results: Results) -> list[Html]:
     The kernels without a time share one further map. Of low rank there is a map for every rank, or
     one for all of them where there is one kernel. All maps share one colour scale.
     """
-    families: dict[str, list[Cell]] = {}
-    for cell in results.cells:
-        families.setdefault(cell.kernel if _is_timed(cell) else UNTIMED, []).append(cell)
+    families = grouped(results.cells, lambda c: c.kernel if _is_timed(c) else UNTIMED)
     ordered = sorted(families.items(), key=lambda item: (item[0] == UNTIMED, item[0]))
     parts = [part for name, cells in ordered for part in _by_rank(name, cells)]
     return [_heat_map(results, name, cells, _placed(cells)) for name, cells in parts]

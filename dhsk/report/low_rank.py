@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from dhsk.report.drawing import drawing, frame, legend, logarithmic, look, ring, widened
 from dhsk.report.markup import Html, figure_row, section
 from dhsk.report.words import brief, capitalised, metric, score, two_digits, whole
-from dhsk.results.columns import Cell, Certificate
+from dhsk.results.columns import Cell, Certificate, grouped
 from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import Results
 
@@ -125,13 +125,9 @@ def _by_rank(results: Results) -> Html:
 
 def _best_of_ranks(results: Results) -> dict[str, list[Cell]]:
     """Best cell of every kernel at every rank: kernels by their parameters, ranks ascending."""
-    found: dict[tuple[str, int | None], Cell] = {}
-    for cell in results.cells:  # best first
-        found.setdefault((cell.label, cell.rank), cell)
-    kernels: dict[str, list[Cell]] = {}
-    for cell in sorted(found.values(), key=_order):
-        kernels.setdefault(cell.label, []).append(cell)
-    return kernels
+    at_rank = grouped(results.cells, lambda cell: (cell.label, cell.rank)).values()
+    best = sorted((own[0] for own in at_rank), key=_order)  # the best stand first
+    return grouped(best, lambda cell: cell.label)
 
 
 def _order(cell: Cell) -> tuple[str, float, str, int]:

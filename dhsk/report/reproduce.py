@@ -1,12 +1,14 @@
 """Section with the code that makes the best cell again: in Python and on the command line."""
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from shlex import quote
 from typing import Any
 
+from dhsk.kernels.base import Indefinite
 from dhsk.report.markup import Html, code, section, tag
 from dhsk.report.words import metric, score
+from dhsk.results.asked import Fitting, StratifiedFolds
 from dhsk.results.columns import TFIDF, Cell
 from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import Results
@@ -44,9 +46,12 @@ def _python(results: Results) -> str:
         scored.insert(0, f"kernels=[{kernel}]")
     if results.scoring != "accuracy":
         scored.append(f"scoring={results.scoring!r}")
-    scored += _shared(results) + _indefinite(best)
-    if best.rank is not None:
-        scored.append(f"low_rank={_low_rank(results)}")
+    scored += _shared(results)
+    fit = Fitting(tol=results.tol, indefinite=_indefinite(best))
+    if fit != Fitting():
+        scored.append(f"fit={call(fit)}")
+    if results.low_rank is not None and best.rank is not None:
+        scored.append(f"low_rank={call(replace(results.low_rank, rank=best.rank))}")
     if best.kernel == NODES:
         return (
             "import dhsk\n\n"
@@ -68,16 +73,25 @@ def _python(results: Results) -> str:
 def _folds(results: Results) -> list[str]:
     """Return the arguments that divide the samples as they were."""
     splitter, repeats = results.folds.splitter, results.repeats
-    if not splitter.startswith(("StratifiedKFold(", "StratifiedGroupKFold(")):
+    seed = re.fullmatch(r"Stratified(Group)?KFold\(.*random_state=(\d+), shuffle=True\)", splitter)
+    if seed is None:
         return ["cv=cv"]  # the user's own
-    seed = re.search(r"random_state=(\d+)", splitter)
+    fewest = max((few.samples for few in results.dropped_classes), default=0) + 1
+    own = StratifiedFolds(results.folds.n // repeats, repeats, fewest, int(seed[2]))
+    counted = own == StratifiedFolds(own.n_splits)
     groups = "Group" in splitter or _setting(results, "groups", None) is not None
-    return [
-        f"cv={results.folds.n // repeats}",
-        *([f"repeats={repeats}"] if repeats > 1 else []),
-        *(["groups=groups"] if groups else []),
-        *([f"random_state={seed[1]}"] if seed and seed[1] != "0" else []),
+    cv = own.n_splits if counted else call(own)
+    return [f"cv={cv}", *(["groups=groups"] if groups else [])]
+
+
+def call(made: Any) -> str:
+    """Return the expression that makes a small class of dhsk, without what is its default."""
+    given = [
+        f"{field.name}={getattr(made, field.name)!r}"
+        for field in fields(made)
+        if getattr(made, field.name) != field.default
     ]
+    return f"dhsk.{type(made).__name__}({', '.join(given)})"
 
 
 def _estimator_arguments(results: Results) -> list[str]:
@@ -89,8 +103,11 @@ def _estimator_arguments(results: Results) -> list[str]:
     else:
         own.append(f"kernel={_kernel(best)}")
     if results.low_rank is not None:
-        own += _landmarks(results)
-    return own + _shared(results) + _indefinite(best)
+        own += [f"{name}={value!r}" for name, value in _landmarks(results.low_rank).items()]
+    if results.tol != Fitting().tol or results.low_rank is not None:
+        own.append(f"tol={results.tol:g}")
+    allowed = ['indefinite="allow"'] if _indefinite(best) == "allow" else []
+    return own + _shared(results) + allowed
 
 
 def _shared(results: Results) -> list[str]:
@@ -102,27 +119,21 @@ def _shared(results: Results) -> list[str]:
     weight = _setting(results, "class_weight", None)
     if isinstance(weight, str):
         own.append(f"class_weight={weight!r}")
-    if results.tol != 1e-3 or results.low_rank is not None:
-        own.append(f"tol={results.tol:g}")
     return own
 
 
-def _indefinite(cell: Cell) -> list[str]:
-    """Return the argument by which kernels are taken that are not positive semi-definite."""
+def _indefinite(cell: Cell) -> Indefinite:
+    """Return the rule by which the kernel of a cell is taken."""
     power = re.search(r"graph power=(\d+)", cell.label)
     odd = power is not None and int(power[1]) % 2 == 1
-    return ['indefinite="allow"'] if odd or "order=" in cell.label else []
+    return "allow" if odd or "order=" in cell.label else "error"
 
 
-def _landmarks(results: Results) -> list[str]:
-    """Return the parameters of landmarks that differ from the defaults."""
-    given = asdict(results.low_rank or LowRank(1)).items()
-    usual = asdict(LowRank(1))
-    return [f"{k}={v!r}" for k, v in given if k != "rank" and v != usual[k]]
-
-
-def _low_rank(results: Results) -> str:
-    return f"dhsk.LowRank({', '.join([str(results.best.rank), *_landmarks(results)])})"
+def _landmarks(low_rank: LowRank) -> dict[str, Any]:
+    """Return the parameters of landmarks that differ from the defaults, without the rank."""
+    own = fields(low_rank)[1:]
+    given = {field.name: (getattr(low_rank, field.name), field.default) for field in own}
+    return {name: value for name, (value, usual) in given.items() if value != usual}
 
 
 def _kernel(cell: Cell) -> str:
@@ -149,7 +160,8 @@ def _commands(results: Results) -> str:
     if not train:
         return ""
     given = train.removeprefix("dhsk train ").removesuffix(" --out best.dhsk")
-    folds = f"--folds {results.folds.n // results.repeats} --seed {_setting(results, 'seed', 0)}"
+    folds = f"--folds {results.folds.n // results.repeats}"
+    folds += "" if "--seed" in given else f" --seed {_setting(results, 'seed', 0)}"
     folds += f" --repeats {results.repeats}" if results.repeats > 1 else ""
     scoring = "" if results.scoring == "accuracy" else f" --scoring {results.scoring}"
     return (
@@ -166,9 +178,10 @@ def train_command(results: Results, cell: Cell, out: str) -> str:
         return ""
     shared = [*options, f"--C {_exact(cell.C)}"]
     if cell.rank is not None:
-        landmarks = _landmarks(results)
-        shared += [f"--rank {cell.rank}"]
-        shared += [f"--{part.replace('=', ' ')}".replace("'", "") for part in landmarks]
+        assert results.low_rank is not None
+        own = {"rank": cell.rank} | _landmarks(results.low_rank)
+        names = {"random_state": "seed"}
+        shared += [f"--{names.get(name, name)} {value}" for name, value in own.items()]
     if _own_map(results, cell):
         shared.append(f"--map {_own_map(results, cell)}")
     weight = _setting(results, "class_weight", None)

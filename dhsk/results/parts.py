@@ -2,27 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any
 
 from dhsk.caching import cached_value
-from dhsk.errors import InputError
 from dhsk.results.baselines import NO_BASELINES, Baselines, Beside
 from dhsk.results.columns import Cell, Certificate, GridPoint, Row, rows_by_point
 from dhsk.results.decision import Decision, decide
 from dhsk.results.examined import Examined
 from dhsk.results.low_rank import LowRank
 from dhsk.results.paired import FoldSizes
-
-Choose = Literal["simplest", "best"]
-"""Which cell is taken: the simplest within one standard error of the best, or the best."""
-
-CHOICES: Final[tuple[Choose, ...]] = get_args(Choose)
-
-
-def check_choose(value: object) -> None:
-    """Raise InputError for what is no `Choose`."""
-    if value not in CHOICES:
-        raise InputError(f"choose must be 'simplest' or 'best', got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -53,8 +41,9 @@ class Splitting:
 
     @property
     def shuffled(self) -> bool:
-        """Whether they are shuffled folds of dhsk, not the user's own."""
-        return self.splitter.startswith(("StratifiedKFold(", "StratifiedGroupKFold("))
+        """Whether they are shuffled, stratified folds, not the user's own."""
+        kinds = ("StratifiedKFold(", "StratifiedGroupKFold(", "RepeatedStratifiedKFold(")
+        return self.splitter.startswith(kinds)
 
     def sizes(self, repeats: int, n_samples: int) -> FoldSizes:
         """What standard errors over the folds depend on."""

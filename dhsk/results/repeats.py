@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from dhsk.results.columns import Cell, GridPoint, Row
+from dhsk.results.columns import Cell, GridPoint, Row, grouped
 from dhsk.results.parts import Results
 
 
@@ -71,9 +71,7 @@ def spread_of_repeats(results: Results, cell: Cell) -> float | None:
 
 def best_of_families(results: Results) -> list[BestOfFamily]:
     """The best of each family of kernels, in the order in which the families were tried."""
-    found: dict[str, list[Cell]] = {}
-    for cell in results.summary:
-        found.setdefault(cell.kernel, []).append(cell)
+    found = grouped(results.summary, lambda cell: cell.kernel)
     return [_best(results, name, cells) for name, cells in found.items()]
 
 

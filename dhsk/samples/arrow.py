@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import ReadNames, Samples, flat_shape
+from dhsk.samples.chunked import Stream
 from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
@@ -37,11 +38,13 @@ class ArrowTable(Table):
         """Record batches of some columns, of at most so many rows."""
         with _reader(self.origin) as reader:
             if self.origin.suffix == ".parquet":
+                import pyarrow as pa
+
                 for group in range(reader.num_row_groups):
                     yield from reader.iter_batches(
                         rows, row_groups=[group], columns=list(names), use_threads=False
                     )
-                    _give_back()
+                    pa.default_memory_pool().release_unused()  # it would keep what was freed
                 return
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number).select(list(names))
@@ -81,13 +84,6 @@ def _reader(origin: Origin) -> Iterator[Any]:
         else:
             with pa.ipc.open_file(handle) as file:
                 yield file
-
-
-def _give_back() -> None:
-    """Return freed memory, which pyarrow would keep, to the system."""
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
 
 
 def _opened(origin: Origin) -> ArrowTable:
@@ -131,17 +127,9 @@ class ArrowSamples(Samples):
     columns: tuple[str, ...] = field(repr=False)
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        found = self._rows(min(rows, _BATCH))
-        left = next(found, np.empty((0, self.shape[1])))
+        found = Stream(self._rows(min(rows, _BATCH)), self.shape[1:], np.float64)
         for part in blocks(self.shape[0], rows):
-            block, done = np.empty((part.stop - part.start, self.shape[1])), 0
-            while done < len(block) and len(left):
-                piece = left[: len(block) - done]
-                block[done : done + len(piece)] = piece
-                done, left = done + len(piece), left[len(piece) :]
-                if not len(left):
-                    left = next(found, left)
-            yield block[:done]
+            yield found.next_rows(part.stop - part.start, np.float64)
 
     def _rows(self, rows: int) -> Iterator[NDArray[np.float64]]:
         """Samples of each batch, (rows, dim)."""
@@ -243,4 +231,6 @@ def _describe(origin: Origin) -> SamplesFile:
     return describe_table("a table", origin, columns, table.n_rows)
 
 
-FORMAT = Format(ARROW, _open, _describe, lambda origin, _: _opened(origin).labels(), True)
+FORMAT = Format(
+    ARROW, _open, _describe, lambda origin, _: _opened(origin).labels(), has_columns=True
+)

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,10 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError, SamplesChangedError
+from dhsk.kernels.duplicates import row_hashes
 from dhsk.samples.spectrum import AnyVectorizer
-from dhsk.samples.unchanged import SeenRows
+
+_UNREAD: Final = np.uint32(0)
 
 ReadNames: TypeAlias = Callable[[], Iterable[str] | None]
 """Reads the names of all samples, one by one; None if they have none."""
@@ -122,6 +124,51 @@ class WrappedSamples(Samples):
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
         """Names of the samples, see `Samples.ids`."""
         return self.samples.ids(rows)
+
+
+class SeenRows:
+    """Hashes of `n` rows at their first reading, four bytes per row.
+
+    A row whose hash differs later has changed; of changed rows, one in 2^32 is missed. Each row has
+    its own hash, because passes may end early and have blocks of any size, and so that a changed
+    row is found before it is used. Rejected: the fingerprint once more after staging (SHA-256 takes
+    three times as long, and sees a change when tiles of mixed rows exist); times of files
+    (`rsync -t`, arrays).
+    """
+
+    def __init__(self, n: int) -> None:
+        self._seen: NDArray[np.uint32] = np.zeros(n, np.uint32)  # pages take memory once written
+
+    def readable(self, blocks: Iterator[Rows]) -> Iterator[Rows]:
+        """Yield the same blocks; `SamplesChangedError` if they cannot be read any more."""
+        before = bool(self._seen[-1] != _UNREAD)
+        try:
+            yield from blocks
+        except InputError as error:
+            if not before:
+                raise
+            raise SamplesChangedError(
+                f"{error}: it changed while it was read; run the same again when nothing writes to "
+                "it"
+            ) from error
+
+    def check(self, source: str, block: Rows, first: int) -> None:
+        """Record the hashes of rows that are read for the first time, and compare the others.
+
+        `block`, dense or canonical CSR, begins with row `first`. Raises `SamplesChangedError` if a
+        row has changed.
+        """
+        seen = self._seen[first : first + block.shape[0]]
+        hashes: Any = row_hashes(block)
+        now = np.maximum((hashes ^ (hashes >> np.uint64(32))).astype(np.uint32), np.uint32(1))
+        new = seen == _UNREAD
+        other = np.flatnonzero((seen != now) & ~new)
+        if other.size:
+            raise SamplesChangedError(
+                f"{source} changed while it was read: row {first + other[0]} (counted from 0) is "
+                "not what it was before; run the same again when nothing writes to it"
+            )
+        seen[new] = now[new]
 
 
 def flat_shape(source: str, shape: tuple[int, ...]) -> tuple[int, int]:

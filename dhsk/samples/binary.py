@@ -19,8 +19,8 @@ from dhsk.errors import InputError
 from dhsk.objects.path import ObjectPath
 from dhsk.samples.base import Samples, check_real, dense_block, flat_shape
 from dhsk.samples.chunked import choose_key, find_samples, open_chunked, read_vector
-from dhsk.samples.format import LABELS, Asked, Format, SamplesFile, describe_arrays, listed
-from dhsk.samples.names import as_text
+from dhsk.samples.format import LABELS, SHOWN, Asked, Format, SamplesFile, describe_arrays
+from dhsk.samples.names import as_text, listed
 from dhsk.samples.paths import Origin
 
 CSR_KEYS = frozenset({"data", "indices", "indptr", "shape"})
@@ -147,11 +147,6 @@ class NpySamples(Samples):
     header: NpyHeader
     offset: int
     """Offset of the first value, in bytes."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored values."""
-        return self.header.dtype
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         read = self._by_columns if self.header.fortran else self._by_rows
@@ -329,7 +324,7 @@ def _describe_npz(origin: Origin) -> SamplesFile:
     vectors = [key for key, header in headers.items() if len(header.shape) == 1]
     label = next((key for key in ("y", *LABELS) if key in vectors), None)
     labels = "LABELS" if label is None else quote(f"{origin.path}:{label}")
-    words, rows = "arrays, or a sparse matrix (.npz)", [("arrays", listed(shown))]
+    words, rows = "arrays, or a sparse matrix (.npz)", [("arrays", listed(shown, SHOWN))]
     return describe_arrays(words, origin, _open_npz, rows, labels)
 
 

@@ -75,37 +75,43 @@ def _other_than_opened(source: str) -> SamplesChangedError:
 
 def _in_order(array: Any) -> Any:
     """What reads an array from its beginning; some arrays do so themselves."""
-    return array if hasattr(array, "next_rows") else _Stream(array)
+    own = hasattr(array, "next_rows")
+    return array if own else Stream(_pieces(array), array.shape[1:], array.dtype)
 
 
-class _Stream:
-    """Reads consecutive parts of a 1-D or 2-D array along its first axis, each chunk once."""
+class Stream:
+    """Cuts pieces of consecutive rows, of which each may be of any size, anew."""
 
-    def __init__(self, array: Any) -> None:
-        self._array = array
-        self._step = _step(array)
-        self._next = 0
-        self._piece = np.empty((0, *array.shape[1:]), array.dtype)
+    def __init__(
+        self, pieces: Iterator[NDArray[Any]], tail: tuple[int, ...], dtype: DTypeLike
+    ) -> None:
+        self._pieces, self._piece = pieces, np.empty((0, *tail), dtype)
 
     def next_rows(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Return the next `count` entries or rows as a fresh array of the type `dtype`."""
-        taken = np.empty((count, *self._array.shape[1:]), dtype)
+        """The next `count` rows as a fresh array of the type `dtype`; fewer at the end."""
+        taken = np.empty((count, *self._piece.shape[1:]), dtype)
         done = 0
         while done < count:
             if not len(self._piece):
-                self._read()
+                self._piece = self._piece[:0].copy()  # frees the last piece before the next
+                self._piece = next(self._pieces, self._piece)
+                if not len(self._piece):
+                    break
             part = self._piece[: count - done]
             taken[done : done + len(part)] = part
             self._piece = self._piece[len(part) :]
             done += len(part)
-        return taken
+        return taken[:done]
 
-    def _read(self) -> None:
-        self._piece = self._piece[:0].copy()  # frees the last piece before the next is read
-        self._piece = np.asarray(self._array[self._next : self._next + self._step])
-        if not len(self._piece):
-            raise EOFError(f"an array ends after {self._next} entries")
-        self._next += len(self._piece)
+
+def _pieces(array: Any) -> Iterator[NDArray[Any]]:
+    """Parts of an array along its first axis, each chunk once; EOFError at its end."""
+    first, step = 0, _step(array)
+    while len(piece := np.asarray(array[first : first + step])):
+        first += len(piece)
+        yield piece
+        del piece  # before the next is read
+    raise EOFError(f"an array ends after {first} entries")
 
 
 def _step(array: Any) -> int:

@@ -14,7 +14,7 @@ from dhsk.objects.places import size_of
 from dhsk.progress import Progress
 from dhsk.run_progress import passes_of_call
 from dhsk.samples.alphabets import Alphabet, Characters, Tokens
-from dhsk.samples.documents import Documents
+from dhsk.samples.format import Documents
 from dhsk.samples.hashed import HashedTable
 from dhsk.samples.sequences import Sequences, Strings
 from dhsk.samples.spectrum import Spectrum, known_features
@@ -72,9 +72,12 @@ def _count(
     """Count the substrings of all strings, some at a time."""
     low, high = spectrum.range
     size = max(1, _BATCH // (high - low + 1))
-    batches = _token_batches if spectrum.letters == "tokens" else _character_batches
+    if spectrum.letters == "tokens":
+        batches = _joined(map(alphabet.numbers, documents.sound_texts()), np.concatenate, size)
+    else:
+        batches = _character_batches(documents, alphabet, size)
     report, done, expected = passes_of_call().report, 0, _expected_letters(documents)
-    for letters, ends in batches(documents, alphabet, size):
+    for letters, ends in batches:
         yield table.add(letters, ends)
         done += len(letters)
         report(Progress("letters", done, max(done + 1, expected), table.detail))
@@ -108,11 +111,6 @@ def _character_batches(documents: Documents, alphabet: Alphabet, size: int) -> I
             last = int(np.searchsorted(ends, start + size, "right"))
             yield alphabet.numbers(text[start : start + size]), ends[done:last] - start
             done = last
-
-
-def _token_batches(documents: Documents, alphabet: Alphabet, size: int) -> Iterator[_Batch]:
-    """Yield tokens of strings, some at a time, and where strings end in them."""
-    return _joined(map(alphabet.numbers, documents.sound_texts()), np.concatenate, size)
 
 
 def _joined(strings: Iterable[Any], join: Callable[[Any], Any], size: int) -> Iterator[_Batch]:

@@ -21,6 +21,7 @@ from dhsk.errors import InputError, InputWarning
 from dhsk.samples.base import Samples, flat_shape
 from dhsk.samples.dialect import (
     LOOKED_AT,
+    Numbering,
     delimiter_of,
     has_decimal_comma,
     is_header,
@@ -30,7 +31,6 @@ from dhsk.samples.dialect import (
 )
 from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.names import shown
-from dhsk.samples.numbering import Numbering
 from dhsk.samples.paths import Origin, packed
 from dhsk.samples.tables import HEAD, Table, TextColumn, describe_table, text_column, usual_id
 from dhsk.samples.zeros import frames_inside
@@ -119,22 +119,18 @@ class TableSamples(Samples):
     def samples(self) -> Iterator[list[float]]:
         """Yield the features of each sample, after checking that all are numbers."""
         for row, record in enumerate(self.table.records()):
-            self._check_width(record, row)
+            if len(record) != len(self.table.names):
+                first_line = "header" if self.has_header else "first row"
+                raise InputError(
+                    f"{self.source}: row {row} (counted from 0) has {len(record)} fields, "
+                    f"but the {first_line} has {len(self.table.names)}"
+                )
             try:
-                if "_" not in "".join(record):
-                    yield [float(record[column]) for column in self.kept]
-                    continue
-                yield [_number(record[column]) for column in self.kept]
+                if "_" in "".join(record) and not all(is_number(record[c]) for c in self.kept):
+                    self._refuse_text(record, row)
+                yield [float(record[column]) for column in self.kept]
             except ValueError:
                 self._refuse_text(record, row)
-
-    def _check_width(self, record: list[str], row: int) -> None:
-        if len(record) != len(self.table.names):
-            first_line = "header" if self.has_header else "first row"
-            raise InputError(
-                f"{self.source}: row {row} (counted from 0) has {len(record)} fields, "
-                f"but the {first_line} has {len(self.table.names)}"
-            )
 
     def _refuse_text(self, record: list[str], row: int) -> NoReturn:
         column = next(column for column in self.kept if not is_number(record[column]))
@@ -217,12 +213,6 @@ def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
     )
     _warn(made, numbering, asked.header)
     return made
-
-
-def _number(field: str) -> float:
-    if not is_number(field):
-        raise ValueError
-    return float(field)
 
 
 def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> None:

@@ -1,4 +1,4 @@
-"""Delimiter of a table, and whether its first row is a header.
+"""Delimiter of a table, whether its first row is a header, and columns that number its rows.
 
 `csv.Sniffer` counts letters, and in a table of numbers chooses a point or a digit as delimiter.
 These rules parse the first rows.
@@ -16,6 +16,15 @@ LOOKED_AT: Final = 20
 
 MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Spellings of an absent value, in lower case."""
+
+FEWEST_ROWS: Final = 20
+"""Least number of rows that number samples: in fewer, distinct numbers are likely by chance."""
+
+MOST_ROWS: Final = 10_000
+"""Largest number of rows in which numbers of samples are looked for, which bounds the memory."""
+
+MOST_COLUMNS: Final = 3
+"""Largest number of columns that number samples; if there are more, all are features."""
 
 LONGEST: Final = 2**27
 """Largest number of characters of a field, such as a text; Python's csv has 131,072 by default."""
@@ -173,3 +182,37 @@ def _counts(row: Sequence[str], columns: Sequence[int]) -> bool:
         return False
     least = 3 if numbers[:2] == [0, 1] else _FEWEST_EVEN
     return len(numbers) >= least
+
+
+# Numbers of samples
+
+
+class Numbering:
+    """Finds columns with a different whole number in every row, one row at a time."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._seen: dict[int, set[float]] = {}
+        self._width = 0
+
+    def add(self, row: Sequence[float]) -> None:
+        """Look at the next row; all rows have the same number of values."""
+        if not self._rows:
+            self._width = len(row)
+            self._seen = {column: set() for column in range(len(row))}
+        self._rows += 1
+        if self._rows > MOST_ROWS or not self._seen:
+            return
+        for column in list(self._seen):
+            value, seen = row[column], self._seen[column]
+            if not value.is_integer() or value in seen:
+                del self._seen[column]
+            else:
+                seen.add(value)
+        if self._rows == FEWEST_ROWS and len(self._seen) > MOST_COLUMNS:
+            self._seen.clear()
+
+    def found(self) -> list[int]:
+        """Return the positions of such columns; none if all columns are such."""
+        enough = self._rows >= FEWEST_ROWS and len(self._seen) < self._width
+        return sorted(self._seen) if enough else []

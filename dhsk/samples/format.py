@@ -3,7 +3,8 @@
 A format is a module with a `Format`, and its line in the table `readers.FORMATS`.
 """
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any, Final, NoReturn
@@ -11,7 +12,6 @@ from typing import Any, Final, NoReturn
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
-from dhsk.samples.documents import Documents
 from dhsk.samples.looks import first_rows, heavy_column, seems
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import AnyVectorizer
@@ -22,7 +22,41 @@ LABEL_FIELD: Final = "label"
 LABELS: Final = (LABEL_FIELD, "labels", "class", "target", "category", "y")
 """Usual names of a column of labels."""
 
-_SHOWN: Final = 8
+SHOWN: Final = 8
+"""Largest number of columns, or arrays, in a description."""
+
+
+class Documents(ABC):
+    """Texts in their order, which can be read several times; one is in memory."""
+
+    source: str
+    """Where they come from, for messages."""
+
+    @abstractmethod
+    def texts(self) -> Iterator[str]:
+        """Yield the texts."""
+
+    def ids(self) -> Iterator[str] | None:
+        """Names of the texts; None if they have none."""
+        return None
+
+    def place(self, row: int) -> str:
+        """Words for a text, in messages."""
+        return f"{self.source}: row {row} (counted from 0)"
+
+    def sound_texts(self) -> Iterator[str]:
+        """Yield the texts; InputError for one of a binary file."""
+        for row, text in enumerate(self.texts()):
+            if "\0" in text:
+                self.refuse_nul(row)
+            yield text
+
+    def refuse_nul(self, row: int) -> NoReturn:
+        """Refuse a text with NUL characters."""
+        raise InputError(
+            f"{self.place(row)} holds NUL characters, as binary files do: leave it out, or save it "
+            "as text"
+        )
 
 
 @dataclass(frozen=True)
@@ -48,11 +82,6 @@ class SamplesFile:
             f"dhsk cv {self.samples}{labels}{self.options} --out found",
             f"dhsk plan {self.samples}{labels if self.labels != 'LABELS' else ''}{self.options}",
         ]
-
-
-def listed(names: Sequence[str]) -> str:
-    """The first names."""
-    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
 
 
 def value_notes(
@@ -140,9 +169,9 @@ def describe_arrays(
     except InputError:  # several arrays, of which the user names one
         return SamplesFile(words, rows, f"{name}:NAME", labels)
     kept = f"{name}:{origin.key}" if origin.key else name
-    (n, dim), stored = samples.shape, getattr(samples, "dtype", "")
+    (n, dim), header = samples.shape, getattr(samples, "header", None)
     entries = "" if samples.nnz is None else f", {samples.nnz:,} entries"
-    shape = f"{n:,} x {dim:,}{entries} {stored}".rstrip()
+    shape = f"{n:,} x {dim:,}{entries}{'' if header is None else f' {header.dtype}'}"
     notes = value_notes(first_rows(samples), samples.feature_names, counts)
     facts = {"shape": [n, dim]}
     return SamplesFile(words, [("samples", shape), *rows, *notes], kept, labels, facts=facts)

@@ -88,4 +88,6 @@ def _describe(origin: Origin) -> SamplesFile:
     return describe_table("lines of JSON", origin, columns, number, TEXT_FIELD)
 
 
-FORMAT = Format(JSONL, _open, _describe, lambda origin, _: _opened(origin).labels(), True)
+FORMAT = Format(
+    JSONL, _open, _describe, lambda origin, _: _opened(origin).labels(), has_columns=True
+)

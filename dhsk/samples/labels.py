@@ -174,7 +174,8 @@ def _decoded(array: NDArray[Any], source: str) -> NDArray[np.str_]:
 def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
     """Find the common type of objects, such as those of a pandas column."""
     for row, label in enumerate(array):
-        if _is_missing(label):
+        # NaN and NaT are not equal to themselves; pandas' NA refuses to be compared.
+        if label is None or type(label).__name__ == "NAType" or bool(label != label):
             _refuse_missing(source, row)
     if all(isinstance(label, str) for label in array):
         return array.astype(np.str_)
@@ -184,11 +185,6 @@ def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
     raise InputError(
         f"{source}: {kinds} are mixed, but classes are all whole numbers or all strings"
     )
-
-
-def _is_missing(label: Any) -> bool:
-    # NaN and NaT are not equal to themselves; pandas' NA refuses to be compared.
-    return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
 
 def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:

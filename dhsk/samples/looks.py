@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputWarning
 from dhsk.samples.base import Samples
+from dhsk.samples.images import values_of
 from dhsk.samples.scan import rows_within
 from dhsk.samples.zeros import frames_inside
 
@@ -72,7 +72,7 @@ def warn_of_looks(samples: Samples) -> None:
 
 def seems(rows: Rows) -> str | None:
     """What rows seem to be: "z-scores" or "logarithms"; None for neither."""
-    values = _values(rows)
+    values = values_of(rows)
     if not values.size or not np.isfinite(values).all():
         return None
     if (values < 0).mean() > _SIGNED:
@@ -82,7 +82,7 @@ def seems(rows: Rows) -> str | None:
     if _whole(values) or _same(_totals(rows)):  # counts, or proportions: small p is near expm1(p)
         return None
     counts: Any = np.expm1(rows)  # type: ignore[arg-type]  # sparse matrices have it too
-    return "logarithms" if _whole(_values(counts)) or _same(_totals(counts)) else None
+    return "logarithms" if _whole(values_of(counts)) or _same(_totals(counts)) else None
 
 
 def heavy_column(rows: Rows) -> tuple[int, float] | None:
@@ -90,7 +90,7 @@ def heavy_column(rows: Rows) -> tuple[int, float] | None:
 
     Counts and proportions have one unit: all values are whole, or all rows have the same total.
     """
-    values, totals = _values(rows), _totals(rows)
+    values, totals = values_of(rows), _totals(rows)
     if rows.shape[1] < 3 or not values.size or not np.isfinite(values).all() or values.min() < 0:
         return None
     if _whole(values) or not totals.max() > 0 or _same(totals):
@@ -103,16 +103,11 @@ def heavy_column(rows: Rows) -> tuple[int, float] | None:
 
 def differ_in_depth(rows: Rows) -> bool:
     """Whether rows seem to be counts whose totals say how much was counted, as of sequencing."""
-    values = _values(rows)
+    values = values_of(rows)
     if not np.isfinite(values).all() or (values < 0).any() or not _whole(values):
         return False
     low, high = np.quantile(_totals(rows), (0.1, 0.9))
     return bool(high > _DEPTHS * low)
-
-
-def _values(rows: Rows) -> Floats:
-    """Values of rows; of sparse ones those that are stored."""
-    return rows.data if isinstance(rows, csr_array) else rows
 
 
 def _totals(rows: Any) -> Floats:

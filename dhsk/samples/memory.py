@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape
-from dhsk.samples.names import names_in
+from dhsk.samples.names import listed, names_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +107,8 @@ def from_table(X: Any, drop_columns: Sequence[str] = (), id_column: str | None =
     columns = list(getattr(X, "columns", ()))
     unknown = next((name for name in left_out if name not in columns), None)
     if unknown is not None:
-        listed = ", ".join(map(str, columns[:10])) or "none"
-        raise InputError(f"X has no column {unknown!r}: its columns are {listed}")
+        known = listed(list(map(str, columns)), 10) or "none"
+        raise InputError(f"X has no column {unknown!r}: its columns are {known}")
     ids = getattr(X, "index", None) if id_column is None else list(map(str, X[id_column]))
     if left_out:
         X = X[[name for name in columns if name not in left_out]]

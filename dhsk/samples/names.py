@@ -72,7 +72,7 @@ def in_order(
     twice = [name for name, count in Counter(own).items() if count > 1]
     if twice:
         raise InputError(
-            f"{samples.source} has the features of {of} in another order, and {_listed(twice)} "
+            f"{samples.source} has the features of {of} in another order, and {listed(twice)} "
             "more than once: make the names unique before training"
         )
     place = {name: column for column, name in enumerate(own)}
@@ -113,18 +113,14 @@ def _beyond(names: Sequence[str], others: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if left[name]]
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-
-
 def _difference(
     source: str, of: str, dim: int, missing: Sequence[str], unknown: Sequence[str]
 ) -> str:
     parts = []
     if missing:
-        parts.append(f"lacks {len(missing):,} of the {dim:,} features of {of} ({_listed(missing)})")
+        parts.append(f"lacks {len(missing):,} of the {dim:,} features of {of} ({listed(missing)})")
     if unknown:
-        parts.append(f"has {len(unknown):,} that {of} does not know ({_listed(unknown)})")
+        parts.append(f"has {len(unknown):,} that {of} does not know ({listed(unknown)})")
     return (
         f"{source} {' and '.join(parts)}: give the same features, in any order, and leave others "
         "out: with --drop-column NAME of a table, as adata[:, names] of AnnData"
@@ -136,10 +132,14 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}...")
 
 
+def listed(names: Sequence[str], most: int = _NAMED) -> str:
+    """The first names."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
 def listed_names(names: Sequence[str]) -> str:
     """List the first names of columns, each shortened if it is long."""
-    few = [shown(name)[1:-1] for name in names[:_LISTED]]
-    return ", ".join([*few, "..."] if len(names) > _LISTED else few)
+    return listed([shown(name)[1:-1] for name in names[: _LISTED + 1]], _LISTED)
 
 
 def as_text(names: NDArray[Any]) -> tuple[str, ...]:

@@ -145,8 +145,11 @@ class Origin:
                 yield plain
 
     @contextmanager
-    def open_text(self) -> Iterator[TextIO]:
-        """Open the file for reading as text, in UTF-8 or by its byte order mark."""
+    def open_text(self, newline: str | None = "") -> Iterator[TextIO]:
+        """Open the file for reading as text, in UTF-8 or by its byte order mark.
+
+        With None as `newline`, line ends of all systems become line feeds.
+        """
         with self.open_bytes() as handle:
             # Spreadsheets write a byte order mark, which would become part of a name: in UTF-8 for
             # CSV, in UTF-16 for "Unicode text".
@@ -158,7 +161,7 @@ class Origin:
                     "what it is"
                 )
             encoding = "utf-16" if marked else "utf-8-sig"
-            with TextIOWrapper(handle, encoding=encoding, newline="") as text:
+            with TextIOWrapper(handle, encoding=encoding, newline=newline) as text:
                 try:
                     yield text
                 except UnicodeDecodeError as error:
@@ -210,12 +213,6 @@ def _split(source: str) -> tuple[Place, str | None, str | None]:
             "file, with the extension of its format"
         )
     raise InputError(f"there is no file {source}{_near(whole)}")
-
-
-def lines_of(text: str) -> list[str]:
-    """Lines that end as in some system; `splitlines` also divides at the signs of Unicode."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return lines if lines[-1] else lines[:-1]
 
 
 def what_it_is(path: Path) -> str:

@@ -23,13 +23,12 @@ from dhsk.samples import (
 )
 from dhsk.samples.base import Samples
 from dhsk.samples.chunked import open_chunked
-from dhsk.samples.documents import Documents
-from dhsk.samples.format import Asked, Format, SamplesFile
+from dhsk.samples.format import Asked, Documents, Format, SamplesFile
 from dhsk.samples.memory import are_texts, from_anndata, from_table, is_anndata, refuse_gram
 from dhsk.samples.paths import Origin, reading
 from dhsk.samples.sequences import Strings
 from dhsk.samples.spectrum import AnyVectorizer, Spectrum
-from dhsk.samples.texts import open_texts
+from dhsk.samples.texts import TextSamples, open_texts
 from dhsk.samples.vectorizer import Vectorizer
 
 __all__ = ["FORMATS", "Samples", "format_of", "open_samples"]
@@ -146,7 +145,7 @@ def open_samples(
     if hasattr(source, "chunks") and hasattr(source, "shape"):
         return open_chunked("X", partial(_lent, source))
     if are_texts(source):
-        return _counted(Strings(cast("Iterable[str]", source)), vectorizer)
+        return counted(Strings(cast("Iterable[str]", source)), vectorizer)
     return from_table(source, drop_columns, id_column)
 
 
@@ -163,7 +162,7 @@ def _open_file(origin: Origin, asked: Asked) -> Samples:
             f"{', '.join(known)} files have"
         )
     found = own.open(origin, asked)
-    return _counted(found, asked.vectorizer) if isinstance(found, Documents) else found
+    return counted(found, asked.vectorizer) if isinstance(found, Documents) else found
 
 
 def format_of(origin: Origin) -> Format | None:
@@ -188,7 +187,7 @@ def refuse_unknown(origin: Origin, what: str, formats: Iterable[Format]) -> NoRe
     )
 
 
-def _counted(documents: Documents, vectorizer: AnyVectorizer | None) -> Samples:
+def counted(documents: Documents, vectorizer: AnyVectorizer | None) -> TextSamples:
     """Count the words or substrings of raw texts."""
     if isinstance(vectorizer, Spectrum):
         from dhsk.samples.counted import open_spectrum  # numba is loaded when it is needed

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
-from dhsk.samples.documents import Documents
-from dhsk.samples.format import Asked, Format, described
+from dhsk.samples.format import Asked, Documents, Format, described
 from dhsk.samples.names import shown
-from dhsk.samples.paths import Origin, lines_of, packed
+from dhsk.samples.paths import Origin, packed
 from dhsk.samples.spectrum import Spectrum
 from dhsk.samples.text_folder import TEXT_FILES, one_text
 from dhsk.samples.vectorizer import Vectorizer
@@ -32,6 +31,8 @@ class Sequences(Documents):
     """Strings of a file in their order, in parts: no long one is in memory as a whole."""
 
     origin: Origin
+    empty: str
+    """What an empty one is, and what to do with it."""
 
     def texts(self) -> Iterator[str]:
         """Yield the strings, each as a whole."""
@@ -43,9 +44,23 @@ class Sequences(Documents):
                 rest, first = [], end
             rest.append(text[first:])
 
-    @abstractmethod
     def parts(self) -> Iterator[_Part]:
-        """Yield the letters of the strings, some at a time, and where strings end in them."""
+        """Yield the letters of the strings, some at a time, and where strings end in them.
+
+        Raises `InputError` for an empty one.
+        """
+        row = left = 0
+        for letters, ends in self._parts():
+            empty = np.flatnonzero(np.diff(ends, prepend=-left) == 0)
+            if empty.size:
+                raise InputError(f"{self.place(row + int(empty[0]))} {self.empty}, with its label")
+            row += len(ends)
+            left = len(letters) - (int(ends[-1]) if len(ends) else -left)
+            yield letters, ends
+
+    @abstractmethod
+    def _parts(self) -> Iterator[_Part]:
+        """Yield the strings, empty ones too."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +79,6 @@ class Strings(Documents):
                 )
             yield text
 
-    def ids(self) -> None:
-        """They have no names."""
-        return
-
 
 @dataclass(frozen=True)
 class Lines(Sequences):
@@ -75,26 +86,13 @@ class Lines(Sequences):
 
     source: str
     origin: Origin
+    empty = "is an empty line: leave it out"
 
-    def parts(self) -> Iterator[_Part]:
-        """Yield the lines, some at a time; InputError for an empty one."""
-        row = left = 0
-        with self.origin.reading(), self.origin.open_text() as text:
+    def _parts(self) -> Iterator[_Part]:
+        with self.origin.reading(), self.origin.open_text(newline=None) as text:
             for lines, _, complete in _blocks(text):
                 ends = _line_ends(lines)
-                size = int(ends[-1])
-                ends = ends if complete else ends[:-1]
-                empty = _first_empty(ends, left)
-                if empty is not None:
-                    raise InputError(
-                        f"{self.place(row + empty)} is an empty line: leave it out, with its label"
-                    )
-                yield "".join(lines), ends
-                row, left = row + len(ends), size - int(ends[-1]) if len(ends) else left + size
-
-    def ids(self) -> None:
-        """Lines have no names."""
-        return
+                yield "".join(lines), ends if complete else ends[:-1]
 
 
 @dataclass(frozen=True)
@@ -103,22 +101,15 @@ class Records(Sequences):
 
     source: str
     origin: Origin
+    empty = "is empty, a header without a sequence: leave it out"
 
-    def parts(self) -> Iterator[_Part]:
-        """Yield the sequences, some at a time; InputError for one without a letter."""
-        row, left = -1, 0
+    def _parts(self) -> Iterator[_Part]:
+        begun = False
         for letters, starts, _ in self._read():
-            ends = starts[int(row < 0) :]  # a record ends where the next one starts
-            empty = _first_empty(ends, left)
-            if empty is not None:
-                self._refuse_empty(max(row, 0) + empty)
-            row += len(starts)
-            left = len(letters) - (int(ends[-1]) if len(ends) else -left)
-            yield letters, ends
-        if row < 0:
+            yield letters, starts[int(not begun) :]  # a record ends where the next one starts
+            begun = begun or len(starts) > 0
+        if not begun:
             raise InputError(f"{self.source} is empty: it has no records")
-        if left == 0:
-            self._refuse_empty(row)
         yield "", np.zeros(1, np.int64)
 
     def headers(self) -> Iterator[str]:
@@ -137,13 +128,8 @@ class Records(Sequences):
     def _read(self) -> "Iterator[_Block]":
         """Yield blocks of records."""
         read = _fasta if self.origin.suffix in FASTA else _fastq
-        with self.origin.reading(), self.origin.open_text() as text:
+        with self.origin.reading(), self.origin.open_text(newline=None) as text:
             yield from read(self, text)
-
-    def _refuse_empty(self, row: int) -> NoReturn:
-        raise InputError(
-            f"{self.place(row)} is empty, a header without a sequence: leave it out, with its label"
-        )
 
 
 def _open(origin: Origin, asked: Asked) -> Documents:
@@ -164,8 +150,8 @@ def _open(origin: Origin, asked: Asked) -> Documents:
 def _line_labels(origin: Origin, _: Asked) -> list[str]:
     """Labels of a text file, one a line."""
     origin.refuse_key("one label a line")
-    with origin.reading(), origin.open_text() as text:
-        return lines_of(text.read())
+    with origin.reading(), origin.open_text(newline=None) as text:
+        return [line.removesuffix("\n") for line in text]
 
 
 def _labels(origin: Origin, _: Asked) -> list[str]:
@@ -212,9 +198,9 @@ def _blocks(text: TextIO) -> Iterator[tuple[list[str], bool, bool]]:
 
     And whether the first one begins there, and whether the last one ends there.
     """
-    begins, block = True, _block(text)
+    begins, block = True, text.read(_PIECE)
     while block:
-        following = _block(text)
+        following = text.read(_PIECE)
         lines = block.split("\n")
         ends = not following
         if not lines[-1]:
@@ -222,16 +208,6 @@ def _blocks(text: TextIO) -> Iterator[tuple[list[str], bool, bool]]:
             ends = True
         yield lines, begins, ends
         begins, block = ends, following
-
-
-def _block(text: TextIO) -> str:
-    """Read characters, with line ends of all systems as line feeds."""
-    block = text.read(_PIECE)
-    if "\r" not in block:
-        return block
-    if block[-1] == "\r":  # a line feed may follow
-        block += text.read(1)
-    return block.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _lines(text: TextIO) -> Iterator[tuple[str, bool, bool]]:
@@ -245,12 +221,6 @@ def _lines(text: TextIO) -> Iterator[tuple[str, bool, bool]]:
 def _line_ends(lines: list[str]) -> NDArray[np.int64]:
     """Where lines end if they are joined."""
     return np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)))
-
-
-def _first_empty(ends: NDArray[np.int64], left: int) -> int | None:
-    """Position of the first empty string; the one at the first end has `left` letters before."""
-    empty = np.diff(ends, prepend=-left) == 0
-    return int(np.argmax(empty)) if empty.any() else None
 
 
 def _fasta(records: Records, text: TextIO) -> Iterator[_Block]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from dhsk.errors import InputError
-from dhsk.samples.vectorizer import Vectorizer
+from dhsk.samples.vectorizer import Vectorizer, is_whole
 
 LetterKind = Literal["any", "dna", "tokens"]
 
@@ -84,7 +84,7 @@ class Spectrum:
     def __post_init__(self) -> None:
         given: Any = self.length
         pair = tuple(given) if isinstance(given, tuple | list) else (given, given)
-        if len(pair) != 2 or not all(map(_is_whole, pair)) or pair[0] > pair[1]:
+        if len(pair) != 2 or not all(map(is_whole, pair)) or pair[0] > pair[1]:
             raise InputError(
                 "length must be a whole number, or a pair of the least and the largest, got "
                 f"{given!r}"
@@ -103,14 +103,14 @@ class Spectrum:
             raise InputError("tokens have no reverse complement: leave out canonical")
         if self.canonical:
             object.__setattr__(self, "letters", "dna")
-        if not _is_whole(self.min_df) or self.min_df < 1:
+        if not is_whole(self.min_df) or self.min_df < 1:
             raise InputError(f"min_df must be a whole number of at least 1, got {self.min_df!r}")
         if self.n_features is not None:
             self._check_hashed(self.n_features)
 
     def _check_hashed(self, n_features: int) -> None:
         """Refuse a wrong number of columns, and what needs the substrings themselves."""
-        if not _is_whole(n_features) or not 1 <= n_features <= MOST_COLUMNS:
+        if not is_whole(n_features) or not 1 <= n_features <= MOST_COLUMNS:
             raise InputError(
                 f"the number of hashed columns, --hash (n_features), must be 1 to "
                 f"{MOST_COLUMNS:,}, got {n_features!r}"
@@ -168,12 +168,8 @@ def vectorizer_of(
     if settings is None or vocabulary is None:
         return None
     if settings.get("kind") != _KIND:
-        return Vectorizer.of_settings(settings, vocabulary)
+        return Vectorizer(**settings, vocabulary=tuple(vocabulary))
     own = {name: value for name, value in settings.items() if name != "kind"}
     if "n_features" not in own:
         own["vocabulary"] = tuple(vocabulary)
     return Spectrum(tuple(own.pop("length")), **own)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

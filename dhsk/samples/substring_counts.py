@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
-from dhsk.samples.readers import open_samples
+from dhsk.samples.readers import counted, open_samples
 from dhsk.samples.sequences import Strings
 from dhsk.samples.spectrum import LetterKind, Spectrum
 from dhsk.samples.texts import TextSamples
@@ -105,15 +105,13 @@ def _counted(source: str | os.PathLike[str] | Iterable[str], spectrum: Spectrum)
     """Samples of strings in a file or in memory."""
     if isinstance(source, str | os.PathLike):
         samples = open_samples(source, vectorizer=spectrum)
-        if not isinstance(samples, TextSamples):
-            raise InputError(
-                f"{source} holds numbers and no strings: name a column or field of strings as "
-                f"{Path(source).name}:NAME"
-            )
-        return samples
-    from dhsk.samples.counted import open_spectrum  # numba is loaded when it is needed
-
-    return open_spectrum(Strings(source), spectrum)
+        if isinstance(samples, TextSamples):
+            return samples
+        raise InputError(
+            f"{source} holds numbers and no strings: name a column or field of strings as "
+            f"{Path(source).name}:NAME"
+        )
+    return counted(Strings(source), spectrum)
 
 
 def _whole(samples: Any) -> Any:

@@ -82,14 +82,10 @@ class SubstringTable(Tally):
     def _numbers(self, codes: Words) -> NDArray[np.int32]:
         """Numbers of codes; -1 for those that are not known."""
         numbers, done = np.empty(len(codes), np.int32), 0
+        number = _number_narrow if self._width == 1 else _number_wide
         while True:
-            state = self.size, self.learns, numbers
-            if self._width == 1:
-                given = codes[:, 0], done, self._slots, self._codes[:, 0]
-                done, self.size = _number_narrow(*given, *state)
-            else:
-                given = codes, done, self._slots, self._codes
-                done, self.size = _number_wide(*given, *state)
+            given = codes, done, self._slots, self._codes, self.size, self.learns, numbers
+            done, self.size = number(*given)
             if done == len(codes):
                 return numbers
             self._grow()
@@ -240,55 +236,42 @@ def _pack_wide(
     return row
 
 
-@compiled()
-def _number_narrow(
-    codes: Any, first: int, slots: Any, known: Any, size: int, learns: bool, numbers: Any
-) -> tuple[int, int]:
-    """Number codes, -1 if not known, until the table is full; return the row after, and its size.
+def _numbering(known_width: int) -> Any:
+    """Function that numbers codes of so many words, which is then a constant; 0 for any number."""
 
-    A slot has the number of a code, at its hash or after.
-    """
-    last = np.uint64(len(slots) - 1)
-    for row in range(first, len(codes)):
-        code = codes[row]
-        h = code * np.uint64(_FACTOR)
-        at = (h ^ h >> np.uint64(32)) & last
-        while slots[at] >= 0 and known[slots[at]] != code:
-            at = (at + np.uint64(1)) & last
-        if slots[at] < 0 and learns:
-            if size == len(known):
-                return row, size
-            slots[at], known[size] = size, code
-            size += 1
-        numbers[row] = slots[at]
-    return len(codes), size
+    @compiled()
+    def number(
+        codes: Any, first: int, slots: Any, known: Any, size: int, learns: bool, numbers: Any
+    ) -> tuple[int, int]:
+        """Number codes, -1 if not known, until the table is full; return the row after, and size.
 
-
-@compiled()
-def _number_wide(
-    codes: Any, first: int, slots: Any, known: Any, size: int, learns: bool, numbers: Any
-) -> tuple[int, int]:
-    """Number codes of several words, see `_number_narrow`."""
-    last, width = np.uint64(len(slots) - 1), codes.shape[1]
-    for row in range(first, len(codes)):
-        h = np.uint64(0)
-        for w in range(width):
-            h = (h ^ codes[row, w]) * np.uint64(_FACTOR)
-            h ^= h >> np.uint64(32)
-        at, w = h & last, 0
-        while slots[at] >= 0:
-            w = 0
-            while w < width and known[slots[at], w] == codes[row, w]:
-                w += 1
-            if w == width:
-                break
-            at = (at + np.uint64(1)) & last
-        if slots[at] < 0 and learns:
-            if size == len(known):
-                return row, size
-            slots[at] = size
+        A slot has the number of a code, at its hash or after.
+        """
+        last, width = np.uint64(len(slots) - 1), known_width or codes.shape[1]
+        for row in range(first, len(codes)):
+            h = np.uint64(0)
             for w in range(width):
-                known[size, w] = codes[row, w]
-            size += 1
-        numbers[row] = slots[at]
-    return len(codes), size
+                h = (h ^ codes[row, w]) * np.uint64(_FACTOR)
+                h ^= h >> np.uint64(32)
+            at = h & last
+            while slots[at] >= 0:
+                w = 0
+                while w < width and known[slots[at], w] == codes[row, w]:
+                    w += 1
+                if w == width:
+                    break
+                at = (at + np.uint64(1)) & last
+            if slots[at] < 0 and learns:
+                if size == len(known):
+                    return row, size
+                slots[at] = size
+                for w in range(width):
+                    known[size, w] = codes[row, w]
+                size += 1
+            numbers[row] = slots[at]
+        return len(codes), size
+
+    return number
+
+
+_number_narrow, _number_wide = _numbering(1), _numbering(0)

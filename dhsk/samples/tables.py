@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from dhsk.errors import InputError
 from dhsk.samples.dialect import is_number
-from dhsk.samples.documents import Documents
-from dhsk.samples.format import LABELS, Asked, SamplesFile, listed, value_notes
-from dhsk.samples.names import listed_names, shown
+from dhsk.samples.format import LABELS, SHOWN, Asked, Documents, SamplesFile, value_notes
+from dhsk.samples.names import listed, listed_names, shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import known_features
 
@@ -65,16 +64,16 @@ class Table(ABC):
     def texts(self, name: str) -> Iterator[str]:
         """Values of a column of texts; InputError for one that is missing, or no text."""
         for row, value in enumerate(self.values(name)):
-            place = self.place(name, row)
             if value is None:
                 raise InputError(
-                    f"{place} has no text in the {self.word} {shown(name)}: fill it in, as '' if "
-                    "it is empty, or leave out the row and its label"
+                    f"{self.place(name, row)} has no text in the {self.word} {shown(name)}: fill "
+                    "it in, as '' if it is empty, or leave out the row and its label"
                 )
             if not isinstance(value, str):
                 raise InputError(
-                    f"{place} holds {shown(repr(value))} in the {self.word} {shown(name)}, which "
-                    f"is no text: name a {self.word} of texts as {self.origin.path}:NAME"
+                    f"{self.place(name, row)} holds {shown(repr(value))} in the {self.word} "
+                    f"{shown(name)}, which is no text: name a {self.word} of texts as "
+                    f"{self.origin.path}:NAME"
                 )
             yield value
 
@@ -160,7 +159,10 @@ def describe_table(
     if label is None:
         others = (name for name in rest if name in own and name not in texts)
         label = next((name for name in others if not _divides(columns[name])), None)
-    rows = [("rows", f"{number:,}"), ("columns", f"{len(columns):,}: {listed(list(columns))}")]
+    rows = [
+        ("rows", f"{number:,}"),
+        ("columns", f"{len(columns):,}: {listed(list(columns), SHOWN)}"),
+    ]
     rows += [("texts", text)] if text else [("vectors", vector)] if vector else []
     rows += [("labels", f"perhaps {label}")] if label else []
     rows += [("ids", ids)] if ids else []

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
-from dhsk.samples.documents import Documents
-from dhsk.samples.format import Asked, Format, SamplesFile
+from dhsk.samples.format import Asked, Documents, Format, SamplesFile
+from dhsk.samples.names import listed
 from dhsk.samples.paths import Origin, packed, what_it_is
 
 TEXT_FILES = packed(".txt")
@@ -106,9 +106,8 @@ def _describe(origin: Origin) -> SamplesFile:
     if any("/" not in file for file in files):
         return SamplesFile("a folder of texts", rows, name)
     classes = np.unique(folder_labels(origin)).tolist()
-    shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
-    rows.append(("labels", f"{len(classes):,} subfolders: {shown}"))
+    rows.append(("labels", f"{len(classes):,} subfolders: {listed(classes)}"))
     return SamplesFile("a folder of texts, one folder for each class", rows, name, None)
 
 
-FORMAT = Format((), _open, _describe, lambda origin, _: folder_labels(origin), True)
+FORMAT = Format((), _open, _describe, lambda origin, _: folder_labels(origin), has_columns=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Indices, Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, csr_block
-from dhsk.samples.documents import Documents
+from dhsk.samples.format import Documents
 from dhsk.samples.spectrum import AnyVectorizer
 from dhsk.samples.spill import PART, Spill
 from dhsk.samples.vectorizer import Vectorizer

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.chunked import choose_key, find_samples, open_chunked, read_vector
-from dhsk.samples.format import LABELS, Asked, Format, SamplesFile, describe_arrays, listed
-from dhsk.samples.names import as_text
+from dhsk.samples.format import LABELS, SHOWN, Asked, Format, SamplesFile, describe_arrays
+from dhsk.samples.names import as_text, listed
 from dhsk.samples.paths import Origin
 
 Opened: TypeAlias = Callable[[Origin, str | None], AbstractContextManager[Any]]
@@ -170,8 +170,8 @@ def _tables(origin: Origin, root: Any) -> tuple[list[tuple[str, str]], str]:
     layers += ["raw/X"] if "raw" in root and "X" in root["raw"] else []
     usual = next((name for name in LABELS if name in columns), None)
     label = usual or next((name for name in columns if "categories" in obs[name]), None)
-    rows = [("layers", listed(layers))] if layers else []
-    rows += [("obs", listed(columns))] if columns else []
+    rows = [("layers", listed(layers, SHOWN))] if layers else []
+    rows += [("obs", listed(columns, SHOWN))] if columns else []
     if label is None:
         return rows, "LABELS"
     return [*rows, ("labels", f"perhaps obs/{label}")], quote(f"{origin.path}:obs/{label}")

@@ -1,8 +1,8 @@
 """Counts of words in texts, as scikit-learn's `CountVectorizer` makes them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from dhsk.errors import InputError
 
@@ -49,19 +49,10 @@ class Vectorizer:
     def __post_init__(self) -> None:
         for name in ("min_df", "ngrams"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if not is_whole(value) or value < 1:
                 raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
         if self.stop_words not in (None, "english"):
             raise InputError(f"stop_words must be 'english' or None, got {self.stop_words!r}")
-
-    @classmethod
-    def of_settings(
-        cls, settings: Mapping[str, Any] | None, vocabulary: Sequence[str] | None
-    ) -> Self | None:
-        """Vectorizer of the result of `settings` and its words; None without settings."""
-        if settings is None or vocabulary is None:
-            return None
-        return cls(**settings, vocabulary=tuple(vocabulary))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -87,3 +78,8 @@ class Vectorizer:
         from sklearn.feature_extraction.text import CountVectorizer
 
         return CountVectorizer(ngram_range=(1, self.ngrams), stop_words=self.stop_words, **given)
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number, and no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)

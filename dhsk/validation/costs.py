@@ -12,7 +12,7 @@ from dhsk.kernels import Kernel
 from dhsk.objects.places import entries_of
 from dhsk.planning.fits import SUPPORT, exact_seconds, low_rank_seconds
 from dhsk.planning.prediction import Prediction
-from dhsk.planning.rates_cache import known_rates
+from dhsk.planning.rates import known_rates
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples
 from dhsk.units import counted

@@ -1,7 +1,7 @@
 """Cross-validation of SVMs over kernels, times, C and folds: exact, or of low rank."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -18,13 +18,13 @@ from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.workers import computing
 from dhsk.files import full_disk_is_budget
 from dhsk.kernels import HeatKernel
-from dhsk.kernels.base import Indefinite
+from dhsk.models.problem import ClassWeight
 from dhsk.objects.places import Place, parse_place, scratch_in
+from dhsk.results.asked import Choose, Fitting, Output, Refit
 from dhsk.results.columns import TFIDF, Cell, rows_by_point, summarise
 from dhsk.results.decision import decide, rivals_in
 from dhsk.results.low_rank import LowRank
-from dhsk.results.parts import ChoiceOfBest, Choose, Timings, check_choose
-from dhsk.samples import ZeroRule, parse_zero_rule
+from dhsk.results.parts import ChoiceOfBest, Timings
 from dhsk.samples.weighted import MapName
 from dhsk.units import parse_bytes
 from dhsk.validation.baselines import asked_for, baselines_of
@@ -32,7 +32,8 @@ from dhsk.validation.costs import cost_of
 from dhsk.validation.disk import remove_stores
 from dhsk.validation.engine import NO_MODEL, CvOptions, Engine, TriedKernel
 from dhsk.validation.examined import check_ids, examine
-from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, make_grid
+from dhsk.validation.folds import divide
+from dhsk.validation.grid import DEFAULT_C, Grid, Kernels, make_grid
 from dhsk.validation.grid_progress import MODEL, GridProgress
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
 from dhsk.validation.input import Square, has_samples, open_square, samples_first
@@ -54,28 +55,17 @@ def cross_validate(
     kernels: Kernels | Literal["precomputed"] | None = None,
     C: float | Sequence[float] | Literal["auto"] | None = None,
     cv: Any = 5,
-    repeats: int = 1,
     groups: Any = None,
-    class_weight: Any = None,
+    class_weight: ClassWeight = None,
     sample_weight: Any = None,
     scoring: str | Scorer = "accuracy",
-    tol: float = 1e-3,
-    min_class: int = 1,
-    choose: Choose = "simplest",
-    refit: bool = False,
-    test: tuple[Any, Any] | None = None,
+    fit: Fitting = Fitting(),  # noqa: B008 - it is frozen
+    refit: bool | Refit = False,
     low_rank: LowRank | None = None,
     sphere_map: MapName | Literal["auto"] | None = None,
-    zero_rows: ZeroRule = "center",
     memory: int | str | None = None,
     client: Client | None = None,
-    store: str | Place | None = None,
-    disk: int | str | None = None,
-    out: str | Place | None = None,
-    random_state: int = 0,
-    eigenvalues: bool | None = None,
-    indefinite: Indefinite = "error",
-    baselines: bool | None = None,
+    out: str | Place | Output | None = None,
     progress: Show = None,
 ) -> CvResult:
     """Cross-validate an SVM over kernels, diffusion times and C: exact, or of low rank.
@@ -117,13 +107,16 @@ def cross_validate(
         or lowers C until the best one lies inside, from 0.005 to 5,000 over the spread. The results
         have these units as ``C_scaled`` beside ``C``.
     cv
-        Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
-    repeats
-        Number of times that the samples are shuffled and divided into `cv` folds, with the seeds
-        `random_state`, `random_state` + 1, ... All repeats share the kernel matrices. Rows of the
-        results count folds through; `CvResult.repeats_` tells the repeats apart.
+        Number of stratified folds, shuffled with seed 0; or a scikit-learn splitter, or pairs of
+        index arrays. `StratifiedFolds` has other seeds, divides the samples several times, and
+        leaves out classes of few samples. All repeats of a splitter that repeats, as
+        `RepeatedStratifiedKFold` does too, share the kernel matrices. Rows of the results count
+        folds through; `CvResult.repeats_` tells the repeats apart. With fewer samples than folds, a
+        class is missing from the training or the test part of some: scores count its samples as
+        wrong in folds that are trained without it.
     groups
-        Group of each sample, (N,), none of which is divided between training and test.
+        Group of each sample, (N,), for the splitter. A number of folds divides none of them between
+        training and test.
     class_weight
         Factors of C by class: a dict, or "balanced".
     sample_weight
@@ -133,24 +126,12 @@ def cross_validate(
         "roc_auc", "neg_log_loss"; or what `sklearn.metrics.make_scorer` gives, or a function of a
         classifier, samples (without content) and labels. Probabilities, where one asks for them,
         are Platt's: a fold's sigmoids are fitted to what the other folds hold out.
-    tol
-        KKT violation at which a fit has converged; of low rank, part of its gradient at 0 that may
-        be left, times the part of the samples in the smaller class, as LIBLINEAR has it. If
-        rounding leaves more the fit ends there, and its row says that it did not converge.
-    min_class
-        Fewest samples of a class. Smaller classes are left out of all folds, of the scores and of
-        the model, as if they had been held out; they stay in the matrix, its eigenvalues and
-        spread, and among the samples that landmarks are chosen from. With fewer samples than folds,
-        a class is missing from the training or the test part of some: scores count its samples as
-        wrong in folds that are trained without it.
-    choose
-        Which cell is taken as `CvResult.best_`, for the model and for all that is shown of single
-        samples: "simplest", of the simplest kernel within one standard error of the highest mean,
-        the best cell; or "best", the highest mean. See `CvResult.decision`.
+    fit
+        Tolerance of each fit, and whether samples of zeros and kernels that are not positive
+        semi-definite are taken, see `Fitting`. The model of `refit` keeps it.
     refit
-        Fit the cell that is taken on all samples too: the `model_` of the result.
-    test
-        Samples and labels held out from everything, on which that model is scored.
+        Whether to fit the cell that is taken on all samples too: the `model_` of the result. A
+        `Refit` says which cell is taken, and has test samples on which that model is scored.
     low_rank
         Rank, landmarks and loss of fits on features of low rank; None for exact ones. Only for
         samples. Products and features are then in float32, which rounds far less than a low rank
@@ -160,41 +141,14 @@ def cross_validate(
         the projective map of counts times inverse document frequencies, which are learnt in every
         fold from its training part; each fold then has products of its own. "auto" tries that
         beside the kernels' own map, as kernels that are called "tf-idf heat", "tf-idf cosine", ...
-    zero_rows
-        What becomes of samples of zeros under such a map: "center", the centre of the positive
-        orthant, with a warning that counts them, or "error". The model of `refit` keeps it.
     memory
         Most bytes that all processes together may hold, as a number or like "2GB".
     client
         Where to compute; None takes dask's current client, or threads of this process.
-    store
-        Folder or ``s3://`` prefix for the stores of inner products, `cosine` and, if a kernel needs
-        it, `linear`, and one for each kernel that no products determine. None for some in
-        `out`/fits/gram, or temporary ones, which are removed at the end. Only for samples.
-    disk
-        Most bytes that all stores may take, as a number or like "10GB"; None for half of what is
-        free. Larger ones are not written: without `store` kernel values are then computed on
-        demand, and with it nothing is begun.
     out
-        Folder or ``s3://`` prefix for what is finished while the grid runs: the fits in `fits`,
-        from which the same call continues, and the rows of `CvResult.results_` in
-        `results.csv`, which is replaced, in one step, after each kernel. One that is there is
-        removed once the samples are read.
-    eigenvalues
-        Whether to compute the leading eigenvalues of the best kernel's matrix, for the report. None
-        for up to 1,000 samples, where they take a tenth of a second; of more they take passes over
-        the matrix, about as long as all fits of a small grid. None are computed on working sets or
-        of low rank.
-    indefinite
-        What to do with kernels that are known not to be positive semi-definite: "error", or
-        "allow", where fits may end at points that are no maxima.
-    random_state
-        Seed of the shuffled folds, and of the landmarks.
-    baselines
-        Whether to score common methods of scikit-learn on the same folds: of sparse counts
-        `LinearSVC` on tf-idf and on square roots of proportions, of dense samples `SVC` on scaled
-        columns and boosted trees. None for those that take less than a fifth of the seconds of the
-        kernels, if no kernel was asked for.
+        Folder or ``s3://`` prefix for what is finished while the grid runs, from which the same
+        call continues. An `Output` also says where products are stored, how much disk they may
+        take, and what is computed for the report.
     progress
         Function that is called with a `Progress` after every tile and every task; True for bars.
 
@@ -227,53 +181,52 @@ def cross_validate(
     0.98
     """
     begin = perf_counter()
-    places = _places(out, store)
-    parse_zero_rule(zero_rows)
-    check_choose(choose)
-    refit = refit or test is not None
-    square = _square(G_or_X, kernels, model=refit)
+    if not isinstance(fit, Fitting):
+        raise InputError(f"fit must be a dhsk.Fitting, got {fit!r:.80}")
+    taken, output = Refit.of(refit), Output.of(out)
+    places = _places(output)
+    square = _square(G_or_X, kernels, model=taken.fits)
     low_rank = checked(low_rank, square)
     default = is_default(square, time_scale, kernels)
     look = _is_auto("time_scale", time_scale) or default
     scale_C = _is_auto("C", C) or (C is None and look)
-    grid_options = GridOptions(
-        cv=cv, groups=groups, seed=random_state,
-        C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,
-        class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=tol,
-        min_class=min_class, repeats=repeats,
+    grid = make_grid(
+        divide(square.shape[0], y, cv, groups),
+        SPREAD_C if scale_C else DEFAULT_C if C is None else C,
+        class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=fit.tol,
     )  # fmt: skip
-    grid = make_grid(square.shape[0], y, grid_options)
     maps = Maps.of(sphere_map, square, grid, default=default)
-    rules: Any = {"zero_rows": zero_rows, "indefinite": indefinite}
-    kernels_on = partial(kernels_of, time_scale=time_scale, kernels=kernels, **rules)
-    held_out = None if test is None else open_held_out(square, test, grid)
+    kernels_on = partial(
+        kernels_of, time_scale=time_scale, kernels=kernels, zero_rows=fit.zero_rows,
+        indefinite=fit.indefinite,
+    )  # fmt: skip
+    held_out = None if taken.test is None else open_held_out(square, taken.test, grid)
     check_ids(square)
-    asked = asked_for(baselines, square, default=default)
+    asked = asked_for(output.baselines, square, default=default)
     temporary = TemporaryFolder()
     options = CvOptions(
         memory=None if memory is None else parse_bytes(memory),
         store=places["store"] or temporary.path,
         journal=places["journal"], table=places["table"], scratch=scratch_in(places["journal"]),
-        client=client, on_demand=store is None, eigenvalues=eigenvalues,
-        disk=None if disk is None else parse_bytes(disk, "disk"),
+        client=client, on_demand=output.store is None, eigenvalues=output.eigenvalues,
+        disk=None if output.disk is None else parse_bytes(output.disk, "disk"),
     )  # fmt: skip
     with full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on:
-        told = GridProgress(report, (asked is not False, eigenvalues is True, refit))
+        told = GridProgress(report, (asked is not False, output.eigenvalues is True, taken.fits))
         options = replace(options, client=computed_on, report=told)
-        make = EngineMaker(zero_rows, low_rank, options, random_state)
+        make = EngineMaker(fit.zero_rows, low_rank, options)
         runs = make_runs(maps, square, grid, kernels_on, make)
         tell_cost(partial(cost_of, runs, square, grid, options, low_rank, look=look))
         runs.run(look=look, scale_C=scale_C, table=options.table)
-        winner, scores = _scores(grid, runs.tried, choose)
+        winner, scores = _scores(grid, runs.tried, taken.choose)
         engine = runs.engine_of(winner)
         fitted = perf_counter()
         beside = baselines_of(square, grid, options, scores["rows"], asked, fitted - begin)
         facts = engine.facts(winner)
         seen = scores["held_out_"].of(scores["best"].point)
         examined = examine(seen, partial(engine.among, winner), square)
-        own = _parameters(grid_options, scores["best"], low_rank, indefinite)
-        own["zero_rows"] = zero_rows
-        on_all = _refit(engine, winner, own, grid, held_out, options) if refit else {}
+        own = _parameters(scores["best"], fit, class_weight, low_rank)
+        on_all = _refit(engine, winner, own, grid, held_out, options) if taken.fits else {}
         remove_stores(options)
         told.end()
     return CvResult(
@@ -284,9 +237,12 @@ def cross_validate(
     )  # fmt: skip
 
 
-def _places(out: str | Place | None, store: str | Place | None) -> dict[str, Place | None]:
+def _places(output: Output) -> dict[str, Place | None]:
     """Where products, checkpoints and finished rows are kept; None for nowhere."""
-    folder = None if out is None else parse_place("out", out)
+    folder, store = (
+        None if output.folder is None else parse_place("out", output.folder),
+        output.store,
+    )
     kept = {"store": "fits/gram", "journal": "fits", "table": "results.csv"}
     found = {name: None if folder is None else folder / where for name, where in kept.items()}
     return found if store is None else found | {"store": parse_place("store", store)}
@@ -367,16 +323,16 @@ def _refit(
 
 
 def _parameters(
-    options: GridOptions, best: Cell, low_rank: LowRank | None, indefinite: Indefinite
+    best: Cell, fit: Fitting, class_weight: ClassWeight, low_rank: LowRank | None
 ) -> dict[str, Any]:
     """Parameters of the estimator that is fitted as the best cell was, but kernel and map."""
-    found: dict[str, Any] = {"C": best.C, "tol": float(options.tol), "random_state": options.seed}
-    found["class_weight"] = options.class_weight
+    found: dict[str, Any] = {"C": best.C, "class_weight": class_weight, "random_state": 0}
+    found |= {"tol": float(fit.tol), "zero_rows": fit.zero_rows}
     if best.kernel.removeprefix(TFIDF) == HeatKernel.name:
         found["time_scale"] = best.time_scale
     if low_rank is not None:
-        names = ("selection", "oversampling", "loss", "landmark_tol")
+        names = [field.name for field in fields(low_rank) if field.name != "rank"]
         found |= {name: getattr(low_rank, name) for name in names} | {"n_components": best.rank}
-    if indefinite != "error":
-        found["indefinite"] = indefinite
+    if fit.indefinite != "error":
+        found["indefinite"] = fit.indefinite
     return found

@@ -24,10 +24,10 @@ from dhsk.gram.sides import GramSides
 from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.exact_checkpoint import Layout, drop_layout, kept_layout, progress_of
+from dhsk.models.exact_checkpoint import drop_share, kept_share, progress_of
 from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.gram_source import GramSource
-from dhsk.models.pair_fits import DECISIONS, MatrixProblem, PairFits, PairSolver, Placement
+from dhsk.models.pair_fits import DECISIONS, MatrixProblem, PairFits, PairSolver
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place
@@ -61,7 +61,7 @@ LEFT_OUT: Final = (
 NOT_ASKED: Final = (
     "eigenvalues",
     f"not asked for: of more than {SMALL:,} samples they take passes over the matrix; "
-    "--eigenvalues computes them (in Python eigenvalues=True)",
+    "--eigenvalues computes them (in Python Output(eigenvalues=True))",
 )
 """Row of the plan of a grid of many samples."""
 
@@ -208,7 +208,7 @@ class ExactEngine:
 
     def _forget_layout(self) -> None:
         """Delete the memory that the first call had for its working sets from the checkpoint."""
-        drop_layout(Checkpoint(self._options.journal, PREFIX), self._layout)
+        drop_share(Checkpoint(self._options.journal, PREFIX), self._layout)
 
     def _counted(self, labels: Sequence[str], each: int) -> Callable[[int, bool], None]:
         """Function that is told of finished fits: it says which kernel, of `each` fits, is next."""
@@ -248,11 +248,10 @@ class ExactEngine:
         executor: Executor = Threads(plan.at_once, plan.at_once if plan.shared else None)
         if not local:
             executor = executor_of(self._options.client, plan.window)
-        entries, room = Checkpoint(self._options.journal, PREFIX), plan.room
+        entries = Checkpoint(self._options.journal, PREFIX)
         if self._on_sets:  # the largest sets decide last bits: they are those of the first call
             self._layout = digest_of([one.name for one in problems], self._options.memory)
-            room = kept_layout(entries, self._layout, Layout(room)).room
-        placement = Placement(executor, room, plan.split_folds, plan.shared)
+            plan = kept_share(entries, self._layout, plan)
         if plan.held:
             problems = [self._held(problem) for problem in problems]
         return PairSolver(
@@ -260,7 +259,8 @@ class ExactEngine:
             weights,
             self._grid.tol,
             problems,
-            placement,
+            executor,
+            plan,
             self._kept,
             balls=not self._on_sets,
             told=self._options.report,

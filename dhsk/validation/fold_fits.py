@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, blocks
 from dhsk.linear.losses import Loss
-from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
+from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes, solve_columns
 from dhsk.linear.passes import Columns, held_out_decisions
 from dhsk.linear.preconditioner import Factors
-from dhsk.linear.warm_start import solve_columns
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.results.columns import Certificate, KernelColumns, Row
 from dhsk.run_progress import RunProgress

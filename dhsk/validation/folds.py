@@ -2,16 +2,18 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.model_selection import check_cv
 
 from dhsk.arrays import Indices
 from dhsk.errors import InputError, InputWarning
+from dhsk.results.asked import StratifiedFolds
+from dhsk.samples import check_labels
 from dhsk.samples.zeros import frames_inside
 
 Fold = tuple[Indices, Indices]
@@ -49,65 +51,85 @@ class Classes:
         return cls(names[kept], numbers[codes], tuple(dropped))
 
 
-def split_repeatedly(
-    labels: NDArray[Any], classes: Classes, cv: Any, groups: Any, seeds: Sequence[int]
-) -> tuple[str, list[Fold]]:
-    """Divide the samples into folds once for each seed; return all folds, seed by seed.
+@dataclass(frozen=True)
+class Division:
+    """Samples that are divided into folds."""
 
-    The same as `split` for one seed. InputError for several if `cv` is no number of folds.
+    labels: NDArray[Any]
+    """Labels, (N,)."""
+    classes: Classes
+    folds: list[Fold]
+    """One or more."""
+    splitter: str
+    """Name of the splitter that made them."""
+    repeats: int
+    """Number of times that the samples are divided; `folds` has those of each, one by one."""
+
+
+@dataclass(frozen=True)
+class FixedFolds:
+    """Splitter into folds that are known, without classes of few samples."""
+
+    folds: Sequence[Fold] = field(repr=False)
+    min_class: int
+
+    def get_n_splits(self, *_: Any) -> int:
+        """Number of folds."""
+        return len(self.folds)
+
+    def split(self, *_: Any) -> Sequence[Fold]:
+        """The folds."""
+        return self.folds
+
+
+def divide(n: int, y: Any, cv: Any, groups: Any = None) -> Division:
+    """Check the labels, (N,), of n samples, and divide these into folds.
+
+    `cv` is a number of stratified, shuffled folds, a splitter, or pairs of index arrays; `groups`
+    is the group of each sample, (N,), or None. A splitter's `n_repeats` and `min_class`, if it has
+    them, say how often it divides the samples, and which classes are left out of all folds.
+    InputError if the samples cannot be divided so; InputWarning if a class has fewer samples than
+    there are shuffled folds (scikit-learn warns too).
     """
-    if len(seeds) > 1 and not isinstance(cv, Integral):
-        raise InputError(
-            f"repeats={len(seeds)} shuffles the samples anew for each repeat, so cv must be a "
-            f"number of folds, got {cv!r:.80}: give cv=5, or a splitter that repeats by itself "
-            "(RepeatedStratifiedKFold) without repeats"
-        )
-    splitter, folds = split(labels, classes, cv, groups, seeds[0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # of small classes: said once
-        for seed in seeds[1:]:
-            folds += split(labels, classes, cv, groups, seed)[1]
-    return splitter, folds
-
-
-def split(
-    labels: NDArray[Any], classes: Classes, cv: Any, groups: Any, seed: int
-) -> tuple[str, list[Fold]]:
-    """Divide the samples into folds; return the name of the splitter, and one fold or more.
-
-    `cv` is a number of stratified, shuffled folds, a scikit-learn splitter, or pairs of index
-    arrays. `groups` is the group of each sample, (N,), or None. Samples of classes that are left
-    out are in no fold. InputError if the samples cannot be divided so; InputWarning if a class has
-    fewer samples than there are folds (scikit-learn warns too).
-    """
-    codes, n = classes.codes, len(classes.codes)
+    if isinstance(cv, Integral):
+        if int(cv) < 2:
+            raise InputError(f"cv must be at least 2 folds, got {cv}")
+        cv = StratifiedFolds(int(cv))
+    labels = check_labels(y, n)
+    classes = Classes.of(labels, getattr(cv, "min_class", 1))
     if groups is not None and np.shape(groups) != (n,):
         raise InputError(f"groups has the shape {np.shape(groups)} for {n} samples: one for each")
-    kept = np.flatnonzero(codes >= 0)
-    # Counted folds are made of the samples that are kept, as if there were no others; of splitters
-    # and index arrays only the user knows what they count, so that they are given all.
-    chosen = kept if isinstance(cv, Integral) else np.arange(n)
-    if isinstance(cv, Integral):
-        cv = _counted(classes, int(cv), seed, grouped=groups is not None)
-    y, own = labels[chosen], None if groups is None else np.asarray(groups)[chosen]
+    splitter, folds = _split(labels, classes, cv, None if groups is None else np.asarray(groups))
+    given = getattr(cv, "n_repeats", 1)
+    repeats = int(given) if isinstance(given, Integral) else 1
+    whole = repeats > 0 and len(folds) % repeats == 0
+    return Division(labels, classes, folds, splitter, repeats if whole else 1)
+
+
+def _split(labels: NDArray[Any], classes: Classes, cv: Any, groups: Any) -> tuple[str, list[Fold]]:
+    """Name of the splitter, and its folds, without samples of classes that are left out."""
+    codes, n = classes.codes, len(labels)
+    if isinstance(cv, StratifiedFolds):
+        _check_sizes(classes, cv.n_splits)
     try:
-        splitter = check_cv(cv, y, classifier=True)
-        pairs = list(splitter.split(np.zeros(len(chosen)), y, own))
+        splitter = check_cv(cv, labels, classifier=True)
+        pairs = list(splitter.split(np.zeros(n), labels, groups))
     except (ValueError, TypeError) as error:
         raise InputError(f"the samples cannot be split by cv={cv!r:.80}: {error}") from error
-    folds = [_indices(train, test, number, chosen) for number, (train, test) in enumerate(pairs)]
+    folds = [_indices(train, test, number, n) for number, (train, test) in enumerate(pairs)]
     if not folds:
         raise InputError("cv has no folds")
-    if len(kept) < n:
-        folds = [(train[codes[train] >= 0], test[codes[test] >= 0]) for train, test in folds]
+    folds = [(train[codes[train] >= 0], test[codes[test] >= 0]) for train, test in folds]
     for number, (_, test) in enumerate(folds):
         if not len(test):
             raise InputError(f"fold {number} has no test samples")
+    if isinstance(cv, StratifiedFolds):
+        splitter = cv.of_repeat(0, grouped=groups is not None)
     return str(splitter), folds
 
 
-def _counted(classes: Classes, folds: int, seed: int, *, grouped: bool) -> Any:
-    """Splitter into a number of folds; refuses more than the largest class has samples."""
+def _check_sizes(classes: Classes, folds: int) -> None:
+    """Refuse more folds than the largest class has samples; warn of classes that have fewer."""
     counts = np.bincount(classes.codes[classes.codes >= 0])
     if counts.max() == 1:
         raise InputError(
@@ -125,12 +147,10 @@ def _counted(classes: Classes, folds: int, seed: int, *, grouped: bool) -> Any:
         warnings.warn(
             f"{sizes(found)} fewer samples than the {folds} folds: where all of a class are held "
             "out, the fold is trained without it and counts them as wrong; "
-            f"min_class={folds} (--min-class {folds}) leaves such classes out",
+            f"min_class={folds} of StratifiedFolds (--min-class {folds}) leaves such classes out",
             InputWarning,
             stacklevel=frames_inside(),
         )
-    kind = StratifiedGroupKFold if grouped else StratifiedKFold
-    return kind(folds, shuffle=True, random_state=seed)
 
 
 def sizes(classes: Sequence[tuple[Any, int]]) -> str:
@@ -141,13 +161,12 @@ def sizes(classes: Sequence[tuple[Any, int]]) -> str:
     return f"{len(classes):,} class{'' if one else 'es'} ({listed}{more}) ha{'s' if one else 've'}"
 
 
-def _indices(train: Any, test: Any, number: int, chosen: Indices) -> Fold:
+def _indices(train: Any, test: Any, number: int, n: int) -> Fold:
     """A fold as index arrays, checked."""
     try:
-        parts = [chosen[np.asarray(part)] for part in (train, test)]
+        parts = [np.arange(n)[np.asarray(part)] for part in (train, test)]
     except IndexError as error:
-        last = len(chosen) - 1
-        raise InputError(f"fold {number} does not name samples 0 to {last}: {error}") from error
+        raise InputError(f"fold {number} does not name samples 0 to {n - 1}: {error}") from error
     both = np.intersect1d(*parts)
     if len(both):
         raise InputError(

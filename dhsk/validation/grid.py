@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,11 +19,10 @@ from dhsk.kernels import (
     parameters_of,
     parse_kernel,
 )
-from dhsk.kernels.base import whole_parameter
 from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_factors
 from dhsk.results.parts import FewSamples, Splitting
-from dhsk.samples import Samples, check_labels
-from dhsk.validation.folds import Classes, Fold, split_repeatedly
+from dhsk.samples import Samples
+from dhsk.validation.folds import Division, Fold
 from dhsk.validation.scores import (
     Scorer,
     Scoring,
@@ -38,9 +36,6 @@ Kernels: TypeAlias = Kernel | str | Sequence[Kernel | str]
 """One kernel or several, or their names."""
 
 DEFAULT_C = (0.1, 1.0, 10.0)
-
-MOST_SEED = 2**32 - 1
-"""The greatest seed of numpy's `RandomState`, which the splitters of scikit-learn use."""
 
 
 @dataclass(frozen=True)
@@ -119,52 +114,26 @@ class Grid:
         return len(self.folds) * len(self.C)
 
 
-@dataclass(frozen=True)
-class GridOptions:
-    """Parameters of a grid, as `cross_validate` takes them."""
-
-    cv: Any = 5
-    """Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
-    """
-    groups: Any = None
-    """Group of each sample, (N,), for splitters that keep groups together; or None."""
-    seed: int = 0
-    """Seed of the shuffled folds."""
-    C: Any = DEFAULT_C
-    """Upper bounds of the dual coefficients."""
-    class_weight: ClassWeight = None
-    """Factors of C by class: a dict, "balanced" or None, as scikit-learn has them."""
-    sample_weight: Any = None
-    """Factors of C by sample, (N,), or None."""
-    scoring: str | Scorer = "accuracy"
-    """A scikit-learn scorer, or its name."""
-    tol: float = 1e-3
-    """Largest KKT violation of a fit that converged."""
-    min_class: int = 1
-    """Fewest samples of a class; smaller ones are left out."""
-    repeats: int = 1
-    """Number of times that the samples are divided into folds, with seeds from `seed` on."""
-
-
-def make_grid(n: int, y: Any, options: GridOptions) -> Grid:
-    """Check the labels, (N,), of n samples, and folds, weights and values of C.
+def make_grid(
+    division: Division,
+    C: Any = DEFAULT_C,
+    *,
+    class_weight: ClassWeight = None,
+    sample_weight: Any = None,
+    scoring: str | Scorer = "accuracy",
+    tol: float = 1e-3,
+) -> Grid:
+    """Check weights, values of C and scorer for samples that are divided; see `cross_validate`.
 
     No sample is read. Whatever cannot be used raises an InputError.
     """
-    if isinstance(options.cv, Integral) and options.cv < 2:
-        raise InputError(f"cv must be at least 2 folds, got {options.cv}")
-    repeats = whole_parameter("repeats", options.repeats, 1)
-    check_seed(options.seed, repeats)
-    labels = check_labels(y, n)
-    chosen = Classes.of(labels, whole_parameter("min_class", options.min_class, 1))
-    values, (tolerance,) = sorted(positive("C", options.C)), positive("tol", options.tol)
-    scorer = make_scorer(options.scoring, chosen.names)
-    seeds = range(options.seed, options.seed + repeats)
-    splitter, folds = split_repeatedly(labels, chosen, options.cv, options.groups, seeds)
-    samples = sample_factors(options.sample_weight, n) * (chosen.codes >= 0)
-    weight = options.class_weight
+    chosen, labels, folds = division.classes, division.labels, division.folds
+    values, (tolerance,) = sorted(positive("C", C)), positive("tol", tol)
+    scorer = make_scorer(scoring, chosen.names)
+    n = len(labels)
+    samples = sample_factors(sample_weight, n) * (chosen.codes >= 0)
     weights = [
-        _fold_weights(samples, weight, labels, train, f"the training part of fold {number}")
+        _fold_weights(samples, class_weight, labels, train, f"the training part of fold {number}")
         for number, (train, _) in enumerate(folds)
     ]
     if scorer.probabilities and len(folds) < 2:
@@ -178,14 +147,14 @@ def make_grid(n: int, y: Any, options: GridOptions) -> Grid:
         classes=chosen.names,
         y=chosen.codes,
         folds=folds,
-        splitter=splitter,
+        splitter=division.splitter,
         weights=np.stack(weights),
-        all_weights=_fold_weights(samples, weight, labels, np.arange(n), "what is left"),
+        all_weights=_fold_weights(samples, class_weight, labels, np.arange(n), "what is left"),
         C=values,
         tol=tolerance,
         scoring=scorer,
         dropped=chosen.dropped,
-        repeats=repeats,
+        repeats=division.repeats,
     )
 
 
@@ -219,13 +188,6 @@ def _check_score(scoring: Scoring, classes: NDArray[Any], y: Indices, fold: int)
             f"scoring {scoring.name!r} is not defined on fold {fold}, whose {len(y)} test samples "
             f"are all of {names}: choose fewer folds, or another score"
         ) from error
-
-
-def check_seed(seed: object, count: int = 1) -> None:
-    """Raise InputError if `count` seeds from one on are no whole numbers from 0 to 2^32 - 1."""
-    most = MOST_SEED - count + 1
-    if whole_parameter("random_state", seed, 0) > most:
-        raise InputError(f"random_state must be at most {most}, but it is {seed!r}")
 
 
 def positive(name: str, values: float | Iterable[float]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Final
 
 import numpy as np
@@ -9,16 +10,15 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
-from dhsk.kernels.base import whole_parameter
 from dhsk.objects.places import Place
 from dhsk.report import write_report
 from dhsk.report.markup import joined, table, tag
 from dhsk.report.words import score as score_words
+from dhsk.results.asked import StratifiedFolds
 from dhsk.results.columns import Cell
-from dhsk.samples import check_labels
+from dhsk.results.low_rank import check_seed
 from dhsk.validation.cross_validate import cross_validate
-from dhsk.validation.folds import Classes, Fold, split_repeatedly
-from dhsk.validation.grid import check_seed
+from dhsk.validation.folds import FixedFolds, Fold, divide
 from dhsk.validation.input import open_square, samples_first
 from dhsk.validation.result import CvResult
 
@@ -156,7 +156,7 @@ def learning_curve(
     *,
     train_sizes: Sequence[float] = SIZES,
     cv: Any = 5,
-    repeats: int = 1,
+    groups: Any = None,
     random_state: int = 0,
     **grid: Any,
 ) -> LearningCurve:
@@ -173,13 +173,13 @@ def learning_curve(
     train_sizes
         Whole numbers of training samples; or floats, shares of the training samples of the
         smallest fold.
-    cv, repeats
+    cv, groups
         As for `cross_validate`: each fold's test samples score all sizes.
     random_state
-        Seed of the folds, and of the order in which training samples are taken.
+        Seed of a number of folds, and of the order in which training samples are taken.
     **grid
         Further parameters of `cross_validate`, such as `kernels`, `time_scale`, `C`, `scoring`,
-        `groups`, `low_rank`, `sphere_map`, `out` and `progress`.
+        `low_rank`, `sphere_map`, `out` and `progress`.
 
     Returns
     -------
@@ -204,17 +204,16 @@ def learning_curve(
     [(50, 0.89), (150, 0.97), (450, 0.98)]
     """
     square = open_square(G_or_X, precomputed=grid.get("kernels") == "precomputed")
-    labels = check_labels(y, square.shape[0])
-    repeats = whole_parameter("repeats", repeats, 1)
-    check_seed(random_state, repeats)
-    classes = Classes.of(labels, grid.get("min_class", 1))
-    seeds = range(random_state, random_state + repeats)
-    _, folds = split_repeatedly(labels, classes, cv, grid.pop("groups", None), seeds)
-    rng = np.random.default_rng(random_state)
-    folds = [(in_proportion(train, labels, rng), test) for train, test in folds]
+    check_seed(random_state)
+    if isinstance(cv, Integral) and int(cv) > 1:
+        cv = StratifiedFolds(int(cv), random_state=random_state)
+    division, rng = divide(square.shape[0], y, cv, groups), np.random.default_rng(random_state)
+    labels = division.labels
+    folds = [(in_proportion(train, labels, rng), test) for train, test in division.folds]
     sizes = absolute_sizes(train_sizes, min(len(train) for train, _ in folds))
     pairs: list[Fold] = [(train[:size], test) for size in sizes for train, test in folds]
-    result = cross_validate(square, labels, cv=pairs, random_state=random_state, **grid)
+    own = FixedFolds(pairs, getattr(cv, "min_class", 1))
+    result = cross_validate(square, labels, cv=own, **grid)
     return LearningCurve(sizes, result)
 
 

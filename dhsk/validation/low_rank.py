@@ -75,7 +75,7 @@ class Tried:
 class LowRankEngine:
     """Fits linear classifiers on Nyström features; see `dhsk.validation.engine.Engine`.
 
-    `sphere_map` is for the spherical kernels; `seed` draws the landmarks.
+    `sphere_map` is for the spherical kernels.
     """
 
     rule = DecidedOneVsRest
@@ -88,7 +88,6 @@ class LowRankEngine:
         low_rank: LowRank,
         grid: Grid,
         options: CvOptions,
-        seed: int,
     ) -> None:
         assert isinstance(samples, Samples)  # `checked` has seen to it
         self.prepared = 0.0
@@ -101,7 +100,7 @@ class LowRankEngine:
         # It keeps whole kernels.
         self._where = Run(options.memory, options.client, scratch=options.scratch)
         self._kept = Checkpoint(options.journal)
-        self._seed = seed
+        self._seed = low_rank.random_state
         self._scan: Scan | None = None
         self._checked: set[SphereMap] = set()
         self._rows: list[Row] = []

@@ -14,10 +14,10 @@ from dhsk.execution.limits import core_count
 from dhsk.execution.threads import Threads
 from dhsk.kernels.base import whole_parameter
 from dhsk.progress import counter
+from dhsk.results.low_rank import check_seed
 from dhsk.samples import SphereMap, apply_map, check_labels, open_samples, parse_sphere_map
 from dhsk.samples.scan import rows_within
 from dhsk.solvers.kmeans import nearest_to_centroids
-from dhsk.validation.grid import check_seed
 
 _MOST_PRODUCTS: Final = 8192
 """Samples of a class whose matrix of inner products is made, 512 MiB; of more, K-means works on the

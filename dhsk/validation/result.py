@@ -27,7 +27,7 @@ class CvResult(Results):
     Attributes
     ----------
     model_
-        The cell that was taken, `best_`, fitted on all samples; None without ``refit`` or ``test``.
+        The cell that was taken, `best_`, fitted on all samples; None without ``refit``.
     held_out_
         Predictions of all cells for held-out samples, see `out_of_fold`; None if read from a file.
     estimator_parameters_
@@ -150,7 +150,7 @@ class CvResult(Results):
         """Row of `summary_` that was taken, among the cells that converged.
 
         The best of the simplest kernel within one standard error of the highest mean, or with
-        ``choose="best"`` the highest mean; `decision` says why.
+        ``Refit("best")`` the highest mean; `decision` says why.
         """
         return flat(self.best)
 

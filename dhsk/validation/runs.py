@@ -79,7 +79,6 @@ class EngineMaker:
     zero_rows: ZeroRule
     low_rank: LowRank | None
     options: CvOptions
-    seed: int
 
     @property
     def rule(self) -> type[Decided]:
@@ -108,9 +107,7 @@ class EngineMaker:
             assert options.store is not None  # `cross_validate` makes a temporary one
             options = replace(options, store=options.store / folder, table=None)
         if self.low_rank is not None:
-            return LowRankEngine(
-                square, sphere_map, self.zero_rows, self.low_rank, grid, options, self.seed
-            )
+            return LowRankEngine(square, sphere_map, self.zero_rows, self.low_rank, grid, options)
         matrices = KernelMatrices(square, sphere_map, self.zero_rows, options)
         return ExactEngine(matrices, n_kernels, grid, options)
 

@@ -1,4 +1,4 @@
-"""The directive ``commands``: each command of `dhsk` with the text of its `--help`."""
+"""The directive ``commands``: each command of `dhsk` with the text of its `--help-all`."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from dhsk.commands.cli import commands
+from dhsk.commands.manner import help_of
 
 WIDTH = 88
 
@@ -23,7 +24,7 @@ class Commands(SphinxDirective):
             own = click.Context(
                 command.loaded, info_name=name, parent=context, terminal_width=WIDTH
             )
-            found.append(self.section(f"dhsk {name}", own.get_help()))
+            found.append(self.section(f"dhsk {name}", help_of(own)))
         return found
 
     def section(self, title: str, text: str) -> nodes.Node:

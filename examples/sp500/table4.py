@@ -76,8 +76,9 @@ def say_mistakes(result: dhsk.CvResult, X: Any, y: Any, names: Any) -> None:
     best = next(row for row in result.best_by_kernel_ if row["kernel"] == "heat")
     time = next(row["time_scale"] for row in result.summary_ if row["label"] == best["label"])
     again = dhsk.cross_validate(
-        X, y, time_scale=time, C=best["C"], sphere_map="projective", repeats=result.repeats
-    )
+        X, y, time_scale=time, C=best["C"], sphere_map="projective",
+        cv=dhsk.StratifiedFolds(n_repeats=result.repeats),
+    )  # fmt: skip
     found = again.out_of_fold()
     wrong, times = np.unique(names[found.samples[found.wrong]], return_counts=True)
     said = sorted(zip(-times, wrong, strict=True))
@@ -102,7 +103,8 @@ def reproduce(options: argparse.Namespace) -> None:
         some = X[:, :: STEPS[n]]
         run = partial(
             dhsk.cross_validate, some, y, kernels=kernels(n), time_scale=TIME_SCALES,
-            C=C[::5] if quick else C, sphere_map="projective", repeats=runs, progress=True,
+            C=C[::5] if quick else C, sphere_map="projective", progress=True,
+            cv=dhsk.StratifiedFolds(n_repeats=runs),
         )  # fmt: skip
         result = saved(out / f"features-{n}-{runs}-runs.json", run)
         measured[n] = best_of([result])

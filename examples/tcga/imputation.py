@@ -96,7 +96,7 @@ def balanced(others: Any, labels: Any, seed: int, random: bool) -> tuple[Any, An
 
 def runs_of(X: Any, y: Any, seed: int) -> Iterator[tuple[str, Any]]:
     """Cross-validations of one gene: the name of each, and a function that runs it."""
-    common: dict[str, Any] = {"random_state": seed, "progress": True}
+    common: dict[str, Any] = {"cv": dhsk.StratifiedFolds(random_state=seed), "progress": True}
     totals = np.asarray(X.sum(axis=1), float)
     unit = np.log(X.shape[1]) / X.shape[1]
     flat = partial(dhsk.cross_validate, X, y, **common)

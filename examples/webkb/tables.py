@@ -111,9 +111,8 @@ def measure(counts: Mapping[int, Any], setting: Setting, runs: int, out: Path) -
     for run in range(runs):
         pages = chosen_pages(X, y, setting, run, out)
         for number, grid in enumerate(grids(X.shape[1], setting.clusterings < 50)):
-            work = partial(
-                dhsk.cross_validate, X[pages], y[pages], **grid, random_state=run, progress=True
-            )
+            folds = dhsk.StratifiedFolds(random_state=run)
+            work = partial(dhsk.cross_validate, X[pages], y[pages], **grid, cv=folds, progress=True)
             results.append(saved(out / f"{setting.name}-run-{run}-grid-{number}.json", work))
     return best_of(results)
 

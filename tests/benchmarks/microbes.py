@@ -41,7 +41,7 @@ def compare(X: Any, y: Any) -> dict[str, float]:
         "scoring": "balanced_accuracy",
     }
     found = dhsk.cross_validate(
-        X, y, time_scale="auto", class_weight="balanced", baselines=False, **common
+        X, y, time_scale="auto", class_weight="balanced", out=dhsk.Output(baselines=False), **common
     )
     best = {row["kernel"]: row["mean"] for row in found.best_by_kernel_}
     searches = {

@@ -13,8 +13,7 @@ import pytest
 from distributed import Client
 
 from dhsk.__main__ import main
-from dhsk.planning.rates import Line, Rates
-from dhsk.planning.rates_cache import save_rates
+from dhsk.planning.rates import Line, Rates, save_rates
 
 COST = re.compile(r"^.* of disk while it runs, .* stay\n", re.MULTILINE)
 """Line that says what a run will cost."""

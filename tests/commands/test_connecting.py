@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dhsk.commands import connecting
-from dhsk.commands.options import ClusterOptions
+from dhsk.commands.options import Cluster
 
 
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt], ids=["done", "interrupted"])
@@ -24,7 +24,7 @@ def test_logs_are_silent_for_the_time_of_a_command(monkeypatch: Any, error: Any)
     before = logger.level
     levels = []
     try:
-        with connecting.connected(ClusterOptions("tcp://10.0.0.1:8786", None, None)):
+        with connecting.connected(Cluster("tcp://10.0.0.1:8786", None, None)):
             levels.append(logger.level)
             if error is not None:
                 raise error

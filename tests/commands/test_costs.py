@@ -163,8 +163,11 @@ def test_the_cost_of_a_graph(run: Any, address: str, tmp_path: Path) -> None:
     assert re.match(r"matrix of 3 nodes, 4 entries of its graph: [\d.]+ MiB of memory, ", err)
 
 
-def test_a_store_that_is_there_costs_what_it_lacks(run: Any, samples: Any, own_cache: None) -> None:
+def test_a_store_that_is_there_costs_what_it_lacks(
+    run: Any, samples: Any, own_cache: None, address: str
+) -> None:
     """Tiles of an earlier run are not counted."""
-    run("gram", "x.npy", "--tile", "30", "--out", "g")
+    words = ("gram", "x.npy", "--out", "g", "--cluster", address)
+    run(*words, "--tile", "30")
     Path("g/gram/c/0/1").unlink()
-    assert "features, 1 of 6 tiles: some seconds" in run("gram", "x.npy", "--out", "g")[2]
+    assert "features, 1 of 6 tiles: some seconds" in run(*words)[2]

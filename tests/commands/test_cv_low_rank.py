@@ -13,8 +13,8 @@ import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
 from dhsk.commands.options import LOSSES as LOSS_OPTIONS
 from dhsk.commands.options import SELECTIONS as SELECTION_OPTIONS
-from dhsk.estimators.selection import SELECTIONS
 from dhsk.linear.losses import LOSSES
+from dhsk.results.low_rank import SELECTIONS
 from dhsk.results.schema import read_results
 
 
@@ -120,7 +120,7 @@ def test_senseless_options_are_refused(words: Any, message: str, cv: Any, digits
 
 def test_help_tells_of_low_rank(run: Any) -> None:
     """The options say what they are and what they need."""
-    out = " ".join(run("cv", "--help")[1].split())
+    out = " ".join(run("cv", "--help-all")[1].split())
     assert "--rank WHOLE NUMBERS Fit on Nyström features, this many, such as 500,1000,2000." in out
     assert "With --rank: how landmarks are chosen. [default: rpcholesky]" in out
     assert "With --rank: loss of a margin; logistic is for `dhsk predict --proba`. [default:" in out

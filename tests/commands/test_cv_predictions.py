@@ -83,7 +83,7 @@ def test_a_store_has_no_ids(run: Any, cv: Any, samples: Any, address: str, table
     """Rows are numbered; of two classes there is one decision."""
     made = run("gram", "x.npy", "--out", "g", "--kernel", "cosine", "--cluster", address)
     assert made[0] == DONE
-    assert cv("g", "--labels", "y.txt", "--C", 1)[0] == DONE
+    assert cv("g", "--labels", "y.txt", "--C", 1, "--time-scale", 1)[0] == DONE
     header, rows = table("o/predictions.csv")
     assert header == ["sample", "true", "predicted", "fold", "decision_up"]
     assert [row[2] for row in rows] == ["up" if float(row[4]) > 0 else "down" for row in rows]

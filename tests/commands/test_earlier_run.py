@@ -58,7 +58,8 @@ OTHERS = {
     "folds": (["x.npy", *WORDS, "--folds", "4", "--seed", "1"], "other folds, seed:"),
     "scoring": (["x.npy", *WORDS, "--scoring", "f1_macro"], "other scoring:"),
     "classes": (["x.npy", *WORDS, "--min-class", "2"], "other min class:"),
-    "map": (["x.npy", *WORDS, "--map", "projective"], "other sphere map:"),
+    "map": (["x.npy", *WORDS, "--map", "projective"], "other map:"),
+    "rank": (["x.npy", *RANK], "other rank:"),
     "samples": (["other.npy", *WORDS], "other samples:"),
 }
 

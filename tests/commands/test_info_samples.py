@@ -91,6 +91,8 @@ def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
     assert run("info", "m.dhsk")[0] == BAD_INPUT
     Path("empty.csv").write_text("")
     assert "empty.csv is empty: it has no rows" in run("info", "empty.csv")[2]
+    Path("empty.jsonl").write_text("")
+    assert "empty.jsonl is empty: it has no lines" in run("info", "empty.jsonl")[2]
     Path("found").mkdir()
     Path("found", "results.json").write_text("{}")
     assert "found holds the results of dhsk cv: dhsk report found" in run("info", "found")[2]

@@ -177,8 +177,11 @@ def first_line(words: list[str]) -> tuple[float, str, float]:
 
 def test_the_first_line_comes_before_the_libraries(samples: Any) -> None:
     """It takes a small part of what loading takes, so it does not depend on how busy this is."""
-    said, line, whole = min(first_line(["info", "x.npy"]) for _ in range(3))
-    assert line == "dhsk: info begins, loading libraries\n"
+    for _ in range(3):
+        said, line, whole = first_line(["info", "x.npy"])
+        assert line == "dhsk: info begins, loading libraries\n"
+        if said < whole / 3:
+            break
     assert said < whole / 3
 
 

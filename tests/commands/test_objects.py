@@ -73,6 +73,7 @@ def test_a_model_of_samples_on_a_server_is_that_of_files(run: Any, url: ObjectPa
                 np.testing.assert_array_equal(there[name], here[name])
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("kind", [(), ("--rank", "10,20")])
 def test_scores_of_samples_on_a_server_are_those_of_files(
     run: Any, url: ObjectPath, kind: Any, address: str

@@ -15,7 +15,7 @@ from distributed import Client
 
 import dhsk
 from dhsk.__main__ import DONE, TOO_BIG
-from dhsk.commands.options import ClusterOptions
+from dhsk.commands.options import Cluster
 
 N, DIM = 1_200, 12
 
@@ -39,12 +39,12 @@ PREDICT = ("predict", "m", "x.npy", "--decision", "--proba")
 
 def test_workers_write_the_same_file(run: Any, trained: None, monkeypatch: Any) -> None:
     """They are started or found if an option asks for it."""
-    asked: list[ClusterOptions] = []
+    asked: list[Cluster] = []
     with Client(
         processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
     ) as client:
 
-        def connected(options: ClusterOptions) -> Any:
+        def connected(options: Cluster) -> Any:
             asked.append(options)
             return nullcontext(client)
 

@@ -231,8 +231,7 @@ def test_the_model_of_a_cross_validation_has_names(
             time_scale=1.0,
             C=10.0,
             low_rank=rank and dhsk.LowRank(rank),
-            refit=True,
-            test=(reversed_, y),
+            refit=dhsk.Refit(test=(reversed_, y)),
         )
     assert result.model_ is not None
     assert result.model_.feature_names == tuple(NAMES)

@@ -207,7 +207,7 @@ def test_seeds_that_numpy_does_not_take_are_refused(seed: Any, here: Path) -> No
     """At the Python doors too, by the name of their parameter."""
     X, y = np.load("x.npy"), np.repeat([0, 1], 20)
     with pytest.raises(dhsk.InputError, match="random_state must be"):
-        dhsk.cross_validate(X, y, random_state=seed)
+        dhsk.cross_validate(X, y, cv=dhsk.StratifiedFolds(random_state=seed))
     for model in (
         dhsk.HeatSVC(probability=True, random_state=seed),
         dhsk.NystromSVC(3, random_state=seed),

@@ -160,7 +160,8 @@ def test_a_cross_validation_on_a_server_is_that_of_the_disk(
     run: Any, samples: Any, place: ObjectPath, address: str
 ) -> None:
     """Its rows, results and report; another one is refused, and replaces them if asked to."""
-    words = ("cv", "x.npy", "--labels", "y.txt", "--folds", 2, "--cluster", address, "--out")
+    words = ("cv", "x.npy", "--labels", "y.txt", "--folds", 2, "--time-scale", 1)
+    words += ("--cluster", address, "--out")
     assert run(*words, "o", "--model")[0] == DONE
     code, out, err = run(*words, place, "--model")
     assert (code, err) == (DONE, "")

@@ -130,7 +130,7 @@ def test_refusals_say_what_to_do(run: Any, posts: None) -> None:
     np.save("x.npy", np.ones((3, 3)))
     cases = {
         ("train", "old.tsv:text", "--out", "m"): "name the labels with --labels",
-        ("train", "old.jsonl", "--out", "m"): "holds the labels as --labels old.jsonl:F",
+        ("train", "old.jsonl", "--out", "m"): "holds the labels as --labels old.jsonl:NAME",
         ("gram", "x.npy", "--out", "g", "--min-df", 2): "are for texts, but x.npy holds numbers",
         ("gram", "old.jsonl:body", "--out", "g"): "has no field 'body': its fields are id, group",
         ("gram", "old.jsonl", "--out", "g", "--min-df", 99): "in 99 or more texts: give a smaller",

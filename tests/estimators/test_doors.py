@@ -73,7 +73,9 @@ def test_exact_svm(kernel: Kernel, tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         dhsk.HeatSVC.load(tmp_path / "m").decision_function(test), decisions
     )
-    chosen = dhsk.cross_validate(X, y, kernels=[kernel], C=2.0, cv=3, tol=TOL, refit=True).model_
+    chosen = dhsk.cross_validate(
+        X, y, kernels=[kernel], C=2.0, cv=3, fit=dhsk.Fitting(tol=TOL), refit=True
+    ).model_
     pairs = chosen.decisions(chosen.row_map(test))
     assert_close(pairs, model.model_.decisions(model.model_.row_map(test)))
 
@@ -96,7 +98,14 @@ def test_low_rank_svm(kernel: Kernel, tmp_path: Path) -> None:
     loaded = dhsk.NystromSVC.load(tmp_path / "m")
     np.testing.assert_array_equal(loaded.decision_function(test), decisions)
     chosen = dhsk.cross_validate(
-        X, y, kernels=[kernel], C=2.0, low_rank=dhsk.LowRank(len(X)), cv=3, tol=1e-6, refit=True
+        X,
+        y,
+        kernels=[kernel],
+        C=2.0,
+        low_rank=dhsk.LowRank(len(X)),
+        cv=3,
+        fit=dhsk.Fitting(tol=1e-6),
+        refit=True,
     ).model_
     found = chosen.predict(chosen.row_map(test))
     np.testing.assert_array_equal(found, model.predict(test))

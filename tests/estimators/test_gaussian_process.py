@@ -152,6 +152,7 @@ def test_where_the_matrix_is_does_not_show(
         np.testing.assert_allclose(own, other, **SAME)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("solver", ["cholesky", "iterative"])
 def test_time_and_noise_are_fitted(data: Any, solver: Any) -> None:
     """The likelihood is at its maximum: the gradient vanishes, and neighbours are no better."""
@@ -183,6 +184,7 @@ def test_noise_alone_is_fitted(data: Any) -> None:
         assert other.log_marginal_likelihood_value_ < model.log_marginal_likelihood_value_
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of three steps
 def test_an_interrupted_fit_resumes_to_the_same_bits(
     data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +192,7 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(
     X, y = data[0][:100], data[1][:100]
     options: dict[str, Any] = {"solver": "iterative", "preconditioner_rank": 20, "noise": "auto"}
     product, done = ArraySource.product, []
+    monkeypatch.setattr("dhsk.estimators.evidence.MOST_ITERATIONS", 3)
     whole = HeatGaussianProcessRegressor("auto", **options).fit(X, y)
 
     def counted(self: Any, V: Any) -> Any:

@@ -9,7 +9,8 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
-from dhsk.estimators.nystrom import NystromFeatures, usual_oversampling
+from dhsk.estimators.nystrom import NystromFeatures
+from dhsk.results.low_rank import usual_oversampling
 
 SAME = 1e-9
 """What is lost by eigenvalues of K(L, L) that are just kept: eps / sqrt(k eps), and less here."""

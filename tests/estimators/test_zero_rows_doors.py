@@ -254,10 +254,10 @@ def test_cross_validation(rank: int | None, data: Any, form: Any, tmp_path: Path
     expected.report(tmp_path / "e.html")
     assert "at the centre of the orthant" not in (tmp_path / "e.html").read_text()
     with pytest.raises(InputError, match=r"row 0 .* all zero"):
-        dhsk.cross_validate(form(X), y, **options, zero_rows="error")
+        dhsk.cross_validate(form(X), y, **options, fit=dhsk.Fitting(zero_rows="error"))
     test = (form(X), y)
     with pytest.warns(ZeroRowsWarning) as caught:
-        tested = dhsk.cross_validate(full, y, **options, test=test)
+        tested = dhsk.cross_validate(full, y, **options | {"refit": dhsk.Refit(test=test)})
     assert len(caught) == 1
     assert tested.data["test"]["n"] == N
 

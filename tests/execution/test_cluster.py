@@ -17,7 +17,7 @@ from distributed.utils import LoopRunner
 
 import dhsk
 from dhsk.commands.connecting import connected
-from dhsk.commands.options import ClusterOptions
+from dhsk.commands.options import Cluster
 from dhsk.execution import cluster
 from dhsk.execution.local import thread_client
 
@@ -198,7 +198,7 @@ def least_traced(limit: int, patience: float = 20) -> int:
 def test_a_command_leaves_dask_without_its_cluster() -> None:
     """What is computed afterwards in this process does not look for a client that has ended."""
     before = dask.config.get("scheduler", None)
-    with connected(ClusterOptions("local", 1, None)) as client:
+    with connected(Cluster("local", 1, None)) as client:
         assert default_client() is client
     assert dask.config.get("scheduler", None) == before
     with pytest.raises(ValueError, match="No clients found"):

@@ -1,5 +1,6 @@
 """Tasks on a cluster: a bounded window, one BLAS thread, errors in words."""
 
+import asyncio
 import errno
 import threading
 import time
@@ -7,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import dask
 import numpy as np
 import psutil
 import pytest
@@ -138,6 +140,25 @@ def test_a_cluster_that_lost_its_workers_is_an_error(monkeypatch: Any) -> None:
         cluster.scale(0)
         with pytest.raises(dhsk.DhskError, match="no workers left"):
             list(results)
+
+
+@pytest.mark.slow
+def test_a_result_that_is_lost_with_the_last_worker_is_an_error(monkeypatch: Any) -> None:
+    """It had ended, and was on its way here."""
+
+    async def lose(*_: Any) -> None:
+        cluster.scale(0)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(in_flight, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(in_flight, "fetched", lose)
+    with (
+        dask.config.set({"dhsk.progress-timeout": "1s"}),
+        LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+        pytest.raises(dhsk.ClusterError, match="no workers left, with pow in work"),
+    ):
+        list(executor_of(client, 1).run(pow, [(2, 5)]))
 
 
 def fail(code: int) -> None:

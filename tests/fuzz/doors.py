@@ -156,20 +156,33 @@ KERNELS: Final[tuple[Any, ...]] = (
     dhsk.HeatKernel, dhsk.ParametrixKernel, dhsk.GaussianKernel, dhsk.PolynomialKernel,
     dhsk.CosineKernel, dhsk.LinearKernel,
 )  # fmt: skip
+NESTED: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
+    **dict.fromkeys(("rank", "selection", "oversampling", "loss"), ("low_rank", dhsk.LowRank)),
+    **dict.fromkeys(
+        ("n_splits", "n_repeats", "min_class", "random_state"), ("cv", dhsk.StratifiedFolds)
+    ),
+    **dict.fromkeys(("tol", "zero_rows", "indefinite"), ("fit", dhsk.Fitting)),
+    **dict.fromkeys(("choose", "test"), ("refit", dhsk.Refit)),
+    **dict.fromkeys(("disk", "eigenvalues", "baselines"), ("out", dhsk.Output)),
+}
+"""Parameters of the small classes that `cross_validate` takes: its own, and the class."""
+
 PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
     "gram": ("kernel", "Y", "sphere_map", "dtype", "product_dtype", "tile", "memory", "layout",
              "store"),
     "cv": ("time_scale", "kernels", "C", "cv", "groups", "class_weight", "sample_weight",
-           "scoring", "tol", "low_rank", "rank", "selection", "oversampling", "loss", "sphere_map",
-           "memory", "random_state", "refit"),
+           "scoring", "low_rank", "sphere_map",
+           "memory", "refit", "out", "fit", *NESTED),
 }  # fmt: skip
 
 
-def _of_low_rank(name: str, odd: Any) -> dict[str, Any]:
-    """An argument of `cross_validate`; what belongs to a low rank within one."""
-    if name not in ("rank", "selection", "oversampling", "loss"):
-        return {name: odd}
-    return {"low_rank": dhsk.LowRank(**({"rank": 4} | {name: odd}))}
+def _odd_grid(name: str, odd: Any) -> dict[str, Any]:
+    """Arguments of `cross_validate` of which one is odd, or part of one."""
+    usual = {"cv": 2, "C": [1.0]}
+    if name not in NESTED:
+        return usual | {name: odd}
+    parameter, kind = NESTED[name]
+    return usual | {parameter: kind(**({"rank": 4} if kind is dhsk.LowRank else {}) | {name: odd})}
 
 
 def draw(random: Random) -> tuple[str, Callable[[], Any]]:
@@ -189,9 +202,17 @@ def draw(random: Random) -> tuple[str, Callable[[], Any]]:
             kernel = own.pop("kernel", random.choice(dhsk.kernels.NAMED))
             return f"compute_gram(X, {kernel!r}, **{own})", lambda: _gram(X, kernel, own)
         case "cv":
-            own = _of_low_rank(random.choice(PARAMETERS["cv"]), odd) if given else {}
-            own = {"cv": 2, "C": [1.0], "kernels": [random.choice(dhsk.kernels.NAMED)]} | own
-            return f"cross_validate(X, y, **{own})", lambda: dhsk.cross_validate(X, y, **own)
+            name, kernels = random.choice(PARAMETERS["cv"]), [random.choice(dhsk.kernels.NAMED)]
+            said = (
+                f"cross_validate(X, y, kernels={kernels}, {name}={odd!r})"
+                if given
+                else "cross_validate"
+            )
+            return said, lambda: dhsk.cross_validate(
+                X,
+                y,
+                **{"kernels": kernels} | (_odd_grid(name, odd) if given else {"cv": 2, "C": [1.0]}),
+            )
         case "fit":
             return _fit(random, X, y, odd if given else None, given)
         case "kernel":

@@ -2,6 +2,7 @@
 
 import inspect
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import zarr
 from scipy.sparse import csr_array, save_npz
 
 import dhsk
+from dhsk.execution.resources import Resources
 from dhsk.gram.compute import GramOptions
+from dhsk.gram.graph_plan import plan_of
 from dhsk.gram.storage.store import GramStore
-from dhsk.gram.tile_tasks import compute_group
+from dhsk.gram.tile_tasks import compute_group, groups_of
 from dhsk.gram.tiles import TileSource
 
 DIM = 37
@@ -189,6 +192,18 @@ def test_tile_task_needs_only_the_store(
     source = TileSource(path, [KERNEL], compute=True)
     assert compute_group(source, ((0, 2), (1, 2))) == 2
     assert contents(path) == whole
+
+
+def test_few_missing_tiles_are_tasks_for_all_threads(counts: Any, tmp_path: Path) -> None:
+    """A run that goes on takes smaller squares of tiles than one that begins."""
+    G = dhsk.compute_gram(counts(160, DIM), KERNEL, tile=10, store=tmp_path / "g")
+    resources = Resources(workers=0, threads=4, memory=10**12)
+    plan = replace(plan_of(G.header, resources), group=4)
+    tiles = list(G.tiling.tiles())
+    many, few = (groups_of(missing, G.header, plan) for missing in (tiles, tiles[:16]))
+    assert max(map(len, many)) == 9  # squares of 3 are 21: the first with 3 tasks a thread
+    assert [len(group) for group in few] == [1] * 16
+    assert sorted(sum(few, ())) == tiles[:16]
 
 
 def test_other_samples_or_kernel_are_refused(

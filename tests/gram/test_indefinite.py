@@ -50,13 +50,15 @@ def test_cross_validation_refuses_unless_it_is_allowed(X: Any, tmp_path: Path) -
             dhsk.cross_validate(given, LABELS, kernels=EXPANSION, **grid)
     with pytest.raises(dhsk.InputError, match=WAY_OUT):
         dhsk.cross_validate(stored, LABELS, **grid)
-    allowed = dhsk.cross_validate(stored, LABELS, indefinite="allow", refit=True, **grid)
+    allowed = dhsk.cross_validate(
+        stored, LABELS, fit=dhsk.Fitting(indefinite="allow"), refit=True, **grid
+    )
     assert len(allowed.results_) == 2
     assert allowed.estimator_parameters_["indefinite"] == "allow"
     usual = dhsk.cross_validate(X, LABELS, kernels="parametrix", refit=True, **grid)
     assert "indefinite" not in usual.estimator_parameters_
     with pytest.raises(dhsk.InputError, match="indefinite must be 'error' or 'allow'"):
-        dhsk.cross_validate(X, LABELS, indefinite="warn", **grid)  # type: ignore[arg-type]
+        dhsk.cross_validate(X, LABELS, fit=dhsk.Fitting(indefinite="warn"), **grid)  # type: ignore[arg-type]
 
 
 def test_low_rank_refuses_it_too(X: Any) -> None:
@@ -64,7 +66,9 @@ def test_low_rank_refuses_it_too(X: Any) -> None:
     options: dict[str, Any] = {"C": 1.0, "cv": 2, "low_rank": dhsk.LowRank(10), "refit": True}
     with pytest.raises(dhsk.InputError, match=WAY_OUT):
         dhsk.cross_validate(X, LABELS, kernels=EXPANSION, **options)
-    found = dhsk.cross_validate(X, LABELS, kernels=EXPANSION, indefinite="allow", **options)
+    found = dhsk.cross_validate(
+        X, LABELS, kernels=EXPANSION, fit=dhsk.Fitting(indefinite="allow"), **options
+    )
     best = found.best_estimator_
     assert best.indefinite == "allow"
     assert clone(best).fit(X, LABELS).kernel_ == EXPANSION

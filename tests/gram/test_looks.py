@@ -78,7 +78,7 @@ def test_columns_have_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: dhsk.cross_validate(WINE, CULTIVAR, cv=2, C=1, baselines=False),
+        lambda: dhsk.cross_validate(WINE, CULTIVAR, cv=2, C=1, out=dhsk.Output(baselines=False)),
         lambda: dhsk.cross_validate(WINE, CULTIVAR, cv=2, C=1, kernels="cosine", sphere_map="auto"),
         lambda: dhsk.cross_validate(
             WINE, CULTIVAR, cv=2, C=1, time_scale=1.0, low_rank=dhsk.LowRank((10, 20))

@@ -124,7 +124,9 @@ def test_cross_validation_takes_smoothed_kernels(tmp_path):
     X, y = word_counts(40, 30), np.arange(40) % 2
     X[y == 1, :3] += 5
     kernels = [SmoothedKernel(ParametrixKernel(0.1), alpha) for alpha in (0.1, 1.0)]
-    result = dhsk.cross_validate(X, y, kernels=kernels, C=[1.0], cv=2, store=tmp_path)
+    result = dhsk.cross_validate(
+        X, y, kernels=kernels, C=[1.0], cv=2, out=dhsk.Output(store=tmp_path)
+    )
     assert {row["label"] for row in result.results_} == {k.label for k in kernels}
     assert len(list(tmp_path.iterdir())) == 2
 

@@ -13,10 +13,9 @@ from threadpoolctl import threadpool_limits
 import dhsk
 from dhsk.execution.threads import Threads
 from dhsk.linear.losses import LOSSES, Loss, SquaredHinge
-from dhsk.linear.newton import Newton, Solution, Targets
+from dhsk.linear.newton import Newton, Solution, Targets, solve_columns
 from dhsk.linear.passes import Columns
-from dhsk.linear.warm_start import solve_columns
-from dhsk.nystrom.root import inverse_root
+from dhsk.nystrom.components import inverse_root
 from dhsk.nystrom.spans import Basis, FeatureMatrix, of_rows
 
 REFERENCE_TOL = 1e-12

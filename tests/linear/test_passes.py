@@ -22,7 +22,7 @@ from dhsk.linear.passes import (
     hessians,
 )
 from dhsk.linear.preconditioner import Factors
-from dhsk.nystrom.root import inverse_root
+from dhsk.nystrom.components import inverse_root
 from dhsk.nystrom.spans import Basis, FeatureMatrix, InMemoryFeatures, of_rows
 
 N, K, J = 700, 30, 4

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dhsk.execution.checkpoint import Checkpoint
+from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.threads import Threads
-from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
+from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver
 from dhsk.solvers.ball import smallest_ball
 from dhsk.solvers.pairs import BALL_TOLERANCE, solve_block, solve_whole
 from dhsk.solvers.problems import make_pairs
@@ -18,7 +19,7 @@ from dhsk.solvers.sources import ArraySource
 
 N = 90
 TOL = 1e-6
-WHOLE = Placement(Threads(2), 10**9)
+WHOLE = Share(MemoryNeed("fits", {}), 2, room=10**9)
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def solver(rng: Any) -> PairSolver:
         MatrixProblem(ArraySource(np.exp(-distances / width)), (1.0, 10.0), name=str(width))
         for width in (2.0, 20.0)
     ]
-    return PairSolver(codes, weights, TOL, problems, WHOLE)
+    return PairSolver(codes, weights, TOL, problems, Threads(2), WHOLE)
 
 
 class Backwards(Threads):
@@ -74,8 +75,13 @@ def test_folds_that_are_tasks_of_their_own_give_the_same(solver: PairSolver) -> 
     solver.balls = True
     whole = dict(solver.solved([0, 1]))
     counts: list[int] = []
-    split = Placement(Backwards(1), 10**9, split_folds=True)
-    parts = replace(solver, placement=split, on_fits=lambda count, _: counts.append(count))
+    split = replace(WHOLE, split_folds=True)
+    parts = replace(
+        solver,
+        executor=Backwards(1),
+        share=split,
+        on_fits=lambda count, _: counts.append(count),
+    )
     for k, found in parts.solved([1, 0]):
         assert_same(found, whole[k])
     assert counts == [2] * 12
@@ -95,7 +101,7 @@ def test_what_the_journal_has_is_not_solved_again(
 ) -> None:
     """One pair is lost: it alone is solved, whole or in rounds, and the fits are the same."""
     kept = replace(
-        solver, placement=replace(WHOLE, room=room), entries=Checkpoint(tmp_path), balls=True
+        solver, share=replace(WHOLE, room=room), entries=Checkpoint(tmp_path), balls=True
     )
     first = dict(kept.solved([0, 1]))
     sorted(tmp_path.iterdir())[0].unlink()
@@ -125,7 +131,7 @@ def test_pairs_that_do_not_fit_are_solved_in_rounds(solver: PairSolver) -> None:
     counts: list[int] = []
     small = replace(
         solver,
-        placement=replace(WHOLE, room=40**2 * 8, split_folds=True),
+        share=replace(WHOLE, room=40**2 * 8, split_folds=True),
         on_fits=lambda count, _: counts.append(count),
     )
     for k, found in small.solved([0, 1]):

@@ -1,6 +1,7 @@
 """How often all samples are read: they may be larger than memory, or far away."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +14,35 @@ from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
-from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
+from dhsk.models.train_low_rank import train_low_rank
 from dhsk.samples import Samples, open_samples
 
 N, DIM = 120, 8
 KERNEL = dhsk.HeatKernel.at_scale(DIM, 0.5)
 
 
+@dataclass(frozen=True, eq=False)
 class Watched(Samples):
     """Samples that count how often they were read to the end."""
 
-    def __init__(self, inner: Samples) -> None:
-        self._inner, self.passes = inner, 0
-        self.source, self.shape, self.is_sparse = inner.source, inner.shape, inner.is_sparse
-        self.nnz = inner.nnz
+    inner: Samples = field(kw_only=True)
+    ended: list[int] = field(default_factory=list, kw_only=True)
+    """Rows of a block, of every reading."""
+
+    @property
+    def passes(self) -> int:
+        """Number of readings."""
+        return len(self.ended)
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        yield from self._inner._blocks(rows)
-        self.passes += 1
+        yield from self.inner._blocks(rows)
+        self.ended.append(rows)
 
 
 @pytest.fixture
 def samples(counts: Callable[[int, int], Any]) -> Watched:
     """Counts in memory."""
-    return Watched(open_samples(counts(N, DIM)))
+    return Watched("X", (N, DIM), inner=open_samples(counts(N, DIM)))
 
 
 def problem() -> Problem:
@@ -89,13 +95,13 @@ def test_an_exact_classifier_in_memory_takes_one(samples: Watched) -> None:
 
 def test_a_classifier_of_low_rank_in_memory_takes_one(samples: Watched) -> None:
     """Its features stay in memory."""
-    train_low_rank(problem(), samples, row_map(), LowRankOptions(10), Run())
+    train_low_rank(problem(), samples, row_map(), dhsk.LowRank(10), Run())
     assert samples.passes == 1
 
 
 def test_workers_take_two(samples: Watched, client: Any) -> None:
     """Samples are staged for them, as for a matrix."""
-    train_low_rank(problem(), samples, row_map(), LowRankOptions(10), Run(client=client))
+    train_low_rank(problem(), samples, row_map(), dhsk.LowRank(10), Run(client=client))
     assert samples.passes == 2
     train_svc(problem(), samples, row_map(), Run(client=client))
     assert samples.passes == 4

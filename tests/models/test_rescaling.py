@@ -142,7 +142,7 @@ def test_rows_of_a_stretched_kernel_are_those_of_the_kernel_itself(digits: Any) 
     """Where K has its digits, a matrix of finished values and the samples give the same rows."""
     X, y = digits
     K = heat(2.0)(dhsk.hyperspherical_map(X))
-    options: dict[str, Any] = {"C": [30.0, 300.0], "cv": 3, "tol": TOL}
+    options: dict[str, Any] = {"C": [30.0, 300.0], "cv": 3, "fit": dhsk.Fitting(tol=TOL)}
     by_samples = dhsk.cross_validate(X, y, time_scale=2.0, **options).results_
     by_matrix = dhsk.cross_validate(K, y, kernels="precomputed", **options).results_
     for a, b in zip(by_samples, by_matrix, strict=True):
@@ -158,7 +158,12 @@ def test_rounds_are_in_the_same_unit(
 ) -> None:
     """Problems that do not fit the memory give the same scores and margins."""
     X, y = digits
-    options: dict[str, Any] = {"time_scale": [FLAT], "C": "auto", "cv": 3, "tol": TOL}
+    options: dict[str, Any] = {
+        "time_scale": [FLAT],
+        "C": "auto",
+        "cv": 3,
+        "fit": dhsk.Fitting(tol=TOL),
+    }
     whole = dhsk.cross_validate(X, y, **options).results_
     solved: list[int] = []
 
@@ -171,7 +176,7 @@ def test_rounds_are_in_the_same_unit(
 
     monkeypatch.setattr("dhsk.validation.exact.plan_fits", in_rounds)
     monkeypatch.setattr("dhsk.solvers.pairs.solve_in_rounds", counting)
-    stored = dhsk.cross_validate(X, y, store=tmp_path / "gram", **options).results_
+    stored = dhsk.cross_validate(X, y, out=dhsk.Output(store=tmp_path / "gram"), **options).results_
     for a, b in zip(whole, stored, strict=True):
         assert b["converged"]
         assert a["score"] == b["score"]

@@ -16,8 +16,7 @@ from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
 from dhsk.gram.matrix import GramMatrix
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.gram_source import GramSource
-from dhsk.models.rows_cache import RowsCache, row_bytes
+from dhsk.models.gram_source import GramSource, RowsCache, row_bytes
 from dhsk.models.sources import ClassesSource, RowsSource
 from dhsk.samples import open_samples
 from dhsk.solvers.smo import padded
@@ -332,7 +331,7 @@ def test_rows_are_kept(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         found = cache.take(chosen)
         np.testing.assert_array_equal(as_dense(found), as_dense(staged(G, chosen)))
         assert sum(read) == count
-    monkeypatch.setattr("dhsk.models.rows_cache.KEPT_BYTES", 1)
+    monkeypatch.setattr("dhsk.models.gram_source.KEPT_BYTES", 1)
     for _ in range(2):
         np.testing.assert_array_equal(as_dense(cache.take(first)), as_dense(staged(G, first)))
     cache.take(np.array([1, 2]))

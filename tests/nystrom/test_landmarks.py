@@ -13,9 +13,9 @@ from dhsk.errors import BudgetError, InputError
 from dhsk.execution.memory import require_room
 from dhsk.kernels import LinearKernel
 from dhsk.nystrom.cholesky import ComputedFactor, InMemoryFactor
+from dhsk.nystrom.components import inverse_root
 from dhsk.nystrom.landmarks import RandomPivots, uniform
 from dhsk.nystrom.placed import in_memory
-from dhsk.nystrom.root import inverse_root
 
 ROUNDING = 1e-12
 """Of a factorisation of some 100 columns with unit diagonal: k^1.5 eps, and room."""

@@ -10,10 +10,18 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from dhsk.kernels import HeatKernel
-from dhsk.planning import rates_cache
+from dhsk.planning import rates
 from dhsk.planning.overlap import measured_overlap
-from dhsk.planning.rates import ASSUMED_TASKS, ASSUMED_WRITE, Rates, kernel_seconds, measure_rates
-from dhsk.planning.rates_cache import cache_file, load_rates, save_rates
+from dhsk.planning.rates import (
+    ASSUMED_TASKS,
+    ASSUMED_WRITE,
+    Rates,
+    cache_file,
+    kernel_seconds,
+    load_rates,
+    measure_rates,
+    save_rates,
+)
 from dhsk.samples import open_samples
 
 
@@ -70,7 +78,7 @@ def test_rates_are_kept(quick: Rates, own_cache: Path) -> None:
 def test_other_machines_keep_theirs(quick: Rates, own_cache: Path, monkeypatch: Any) -> None:
     """A home shared by two machines holds both, and neither takes the other's."""
     save_rates(quick)
-    monkeypatch.setattr(rates_cache.platform, "node", lambda: "another")
+    monkeypatch.setattr(rates.platform, "node", lambda: "another")
     assert load_rates() is None
     other = replace(quick, tasks=7.0)
     save_rates(other)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.model_selection import StratifiedKFold
 
 import dhsk
 
@@ -16,14 +17,22 @@ GRIDS: dict[str, dict[str, Any]] = {
     "automatic": {"time_scale": "auto"},
     "another map": {"kernels": "cosine", "C": 10.0, "sphere_map": "projective"},
     "gaussian": {"kernels": [dhsk.GaussianKernel(2.5)], "C": 10.0, "class_weight": "balanced"},
-    "polynomial": {"kernels": [dhsk.PolynomialKernel(3, 1.5)], "C": 0.1, "random_state": 3},
-    "parametrix": {"kernels": [dhsk.ParametrixKernel(0.1)], "C": 5.0, "tol": 1e-5},
+    "polynomial": {
+        "kernels": [dhsk.PolynomialKernel(3, 1.5)],
+        "C": 0.1,
+        "cv": dhsk.StratifiedFolds(4, random_state=3),
+    },
+    "parametrix": {
+        "kernels": [dhsk.ParametrixKernel(0.1)],
+        "C": 5.0,
+        "fit": dhsk.Fitting(tol=1e-5),
+    },
     "an order": {
         "kernels": [dhsk.ParametrixKernel(0.1, order=1, dim=9)],
         "C": 5.0,
-        "indefinite": "allow",
+        "fit": dhsk.Fitting(indefinite="allow"),
     },
-    "repeats": {"time_scale": 0.5, "C": 4.0, "repeats": 2, "random_state": 5},
+    "repeats": {"time_scale": 0.5, "C": 4.0, "cv": dhsk.StratifiedFolds(4, 2, random_state=5)},
     "low rank": {"time_scale": 0.5, "C": 4.0, "low_rank": dhsk.LowRank(15, loss="logistic")},
 }
 
@@ -44,7 +53,7 @@ def test_python_gives_the_same_score(
     X, y = counts(60, 9), np.repeat(["a", "b"], [35, 25])
     X[35:, :3] += 1
     settings = {"class_weight": GRIDS[name].get("class_weight")}  # those of a command
-    result = dhsk.cross_validate(X, y, cv=4, **GRIDS[name])
+    result = dhsk.cross_validate(X, y, **{"cv": 4} | GRIDS[name])
     object.__setattr__(result, "settings", settings)
     monkeypatch.chdir(tmp_path)
     names = {"X": X, "y": y, "X_new": X[:3]}
@@ -70,3 +79,9 @@ def test_a_splitter_of_the_user_is_left_to_him(counts: Any, tmp_path: Path) -> N
         X, y, time_scale=1.0, C=1.0, cv=3, groups=np.repeat(np.arange(10), 4)
     )
     assert "cv=3, groups=groups" in code_of(grouped, tmp_path)[0]
+    ordered = dhsk.cross_validate(X, y, time_scale=1.0, C=1.0, cv=StratifiedKFold(3))
+    assert "C=1, cv=cv)" in code_of(ordered, tmp_path)[0]
+    rare = np.where(np.arange(40) < 3, 2, y)
+    folds = dhsk.StratifiedFolds(3, min_class=10)
+    few = dhsk.cross_validate(X, rare, time_scale=1.0, C=1.0, cv=folds)
+    assert "cv=dhsk.StratifiedFolds(n_splits=3, min_class=4)" in code_of(few, tmp_path)[0]

@@ -5,8 +5,7 @@ import pytest
 
 from dhsk.errors import InputError, InputWarning
 from dhsk.samples import open_samples, read_labels
-from dhsk.samples.dialect import is_header
-from dhsk.samples.numbering import FEWEST_ROWS, MOST_ROWS
+from dhsk.samples.dialect import FEWEST_ROWS, MOST_ROWS, is_header
 
 VALUES = [[1.5, 2.0], [3.0, 4.25]]
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from dhsk.errors import InputError, SamplesChangedError
 from dhsk.samples import open_samples, scan
+from dhsk.samples.readers import FORMATS
 
 N_SAMPLES, DIM = 23, 7
 
@@ -328,6 +329,13 @@ def test_truncated_files_are_refused(write, keep, tmp_path):
     path.write_bytes(content[: keep if isinstance(keep, int) else int(keep * len(content))])
     with pytest.raises(InputError, match=r"cannot be read|truncated|is empty"):
         list(open_samples(source).blocks(5))
+
+
+def test_a_suffix_is_of_one_format():
+    """The table gives each file one reader, in lower case, as files are told apart by it."""
+    suffixes = [suffix for each in FORMATS for suffix in each.suffixes]
+    assert len(suffixes) == len(set(suffixes)) > 30
+    assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in suffixes)
 
 
 def test_damaged_archives_are_refused(tmp_path):

@@ -69,7 +69,9 @@ def test_scores_are_those_of_the_code_in_scikit_learn(sparse: bool, scoring: str
     """Each candidate's code, run by scikit-learn on the same folds, gives the same scores."""
     X, y = counts()
     X = X if sparse else X.toarray()
-    found = dhsk.cross_validate(X, y, baselines=True, scoring=scoring, **ONE).baselines
+    found = dhsk.cross_validate(
+        X, y, out=dhsk.Output(baselines=True), scoring=scoring, **ONE
+    ).baselines
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     methods = baselines.OF_COUNTS if sparse else baselines.OF_TABLES
     assert [one.method for one in found.tried] == [m.name for m in methods for _ in m.C]
@@ -86,7 +88,9 @@ def test_class_weights_are_weights_of_samples() -> None:
     X, y = counts()
     kept = np.flatnonzero((y != "c") | (np.arange(len(y)) % 9 == 2))
     X, y = X[kept], y[kept]
-    found = dhsk.cross_validate(X, y, baselines=True, class_weight="balanced", **ONE)
+    found = dhsk.cross_validate(
+        X, y, out=dhsk.Output(baselines=True), class_weight="balanced", **ONE
+    )
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     expected = []
     for train, test in folds.split(X, y):
@@ -94,7 +98,7 @@ def test_class_weights_are_weights_of_samples() -> None:
         weights = compute_sample_weight("balanced", y[train])
         model.fit(X[train], y[train], linearsvc__sample_weight=weights)
         expected.append(model.score(X[test], y[test]))
-    plain = dhsk.cross_validate(X, y, baselines=True, **ONE).baselines.tried[0]
+    plain = dhsk.cross_validate(X, y, out=dhsk.Output(baselines=True), **ONE).baselines.tried[0]
     assert found.baselines.tried[0].scores == tuple(expected) != plain.scores
 
 
@@ -135,7 +139,7 @@ def test_a_method_that_fails_does_not_lose_the_kernels(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(baselines._Trial, "_fit", failing)
     X, y = counts()
-    result = dhsk.cross_validate(X, y, baselines=True, **ONE)
+    result = dhsk.cross_validate(X, y, out=dhsk.Output(baselines=True), **ONE)
     assert result.baselines.tried == ()
     assert result.baselines.left_out[0] == (
         "LinearSVC on tf-idf failed (ValueError: Only 32-bit indices)"
@@ -148,7 +152,7 @@ def test_a_grid_of_given_kernels_has_none_untold() -> None:
     """Only the default search looks at them by itself, and it can be told not to."""
     X, y = counts()
     assert dhsk.cross_validate(X, y, **ONE).baselines == baselines.Baselines()
-    off = dhsk.cross_validate(X, y, cv=2, baselines=False)
+    off = dhsk.cross_validate(X, y, cv=2, out=dhsk.Output(baselines=False))
     assert off.baselines == baselines.Baselines()
 
 
@@ -157,7 +161,7 @@ def test_a_matrix_has_no_samples_for_them() -> None:
     X, y = counts()
     G = dhsk.compute_gram(X, "cosine")
     with pytest.raises(InputError, match="baselines are fitted to samples"):
-        dhsk.cross_validate(G, y, baselines=True)
+        dhsk.cross_validate(G, y, out=dhsk.Output(baselines=True))
     assert dhsk.cross_validate(G, y, cv=2).baselines == baselines.Baselines()
 
 
@@ -165,7 +169,7 @@ def test_methods_without_probabilities_are_left_out() -> None:
     """A scorer of probabilities takes those that have them."""
     X, y = counts()
     found = dhsk.cross_validate(
-        X.toarray(), y, baselines=True, scoring="neg_log_loss", **ONE
+        X.toarray(), y, out=dhsk.Output(baselines=True), scoring="neg_log_loss", **ONE
     ).baselines
     assert [one.method for one in found.tried] == ["HistGradientBoostingClassifier"]
     assert found.left_out == ("SVC(rbf) on scaled columns has no probabilities",)
@@ -176,8 +180,9 @@ def test_fits_of_a_killed_run_are_not_repeated(
 ) -> None:
     """After an interrupt in the middle the same call fits only what is missing."""
     X, y = counts()
-    options = {"baselines": True, "out": tmp_path / "run", **ONE}
-    whole = dhsk.cross_validate(X, y, **options | {"out": tmp_path / "whole"}).baselines
+    options = {"out": dhsk.Output(tmp_path / "run", baselines=True), **ONE}
+    other = {"out": dhsk.Output(tmp_path / "whole", baselines=True)}
+    whole = dhsk.cross_validate(X, y, **options | other).baselines
     fitted: Callable[..., Any] = baselines._Trial._fitted
     fits = []
 
@@ -242,7 +247,7 @@ def test_words_say_what_to_take(below: PairedDifference, words: str) -> None:
 def test_results_are_written_and_read(tmp_path: Path) -> None:
     """JSON has all of it; scores that are not one a fold are refused."""
     X, y = counts()
-    result = dhsk.cross_validate(X, y, baselines=True, **ONE)
+    result = dhsk.cross_validate(X, y, out=dhsk.Output(baselines=True), **ONE)
     assert result.beside is not None
     assert result.beside.words in result.advice
     result.to_json(tmp_path / "r.json")

@@ -9,12 +9,14 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 import dhsk
+from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.threads import Threads
-from dhsk.models.pair_fits import MatrixProblem, PairSolver, Placement
+from dhsk.models.pair_fits import MatrixProblem, PairSolver
 from dhsk.results.columns import KernelColumns
 from dhsk.solvers.sources import ArraySource
 from dhsk.validation.cells import Cells, names_of, rows_of_kernel
-from dhsk.validation.grid import GridOptions, make_grid
+from dhsk.validation.folds import divide
+from dhsk.validation.grid import make_grid
 
 TOL, VALUES_OF_C = 1e-8, (0.5, 20.0)
 NAMES = KernelColumns("heat", "heat s=0.5", time_scale=0.5)
@@ -31,12 +33,11 @@ def problem() -> tuple[Any, Any]:
 
 def cells(K: Any, y: Any, *, unit: float = 1.0, C_scaled: Any = None, **options: Any) -> Cells:
     """Rows of a matrix that was divided by a unit."""
-    defaults: dict[str, Any] = {"cv": 3, "C": VALUES_OF_C, "tol": TOL}
-    grid = make_grid(len(y), y, GridOptions(**defaults | options))
+    grid = make_grid(divide(len(y), y, 3), VALUES_OF_C, tol=TOL, **options)
     source = ArraySource(K / unit)
     matrix = MatrixProblem(source, tuple(grid.C), unit)
-    placement = Placement(Threads(1), 10**9)
-    solver = PairSolver(grid.y, grid.weights, TOL, [matrix], placement, balls=True)
+    share = Share(MemoryNeed("fits", {}), 1, room=10**9)
+    solver = PairSolver(grid.y, grid.weights, TOL, [matrix], Threads(1), share, balls=True)
     ((_, solved),) = solver.solved()
     held_out = solver.held_out(0, solved, [test for _, test in grid.folds])
     return rows_of_kernel(held_out, grid, solver.pairs(), solved, NAMES, C_scaled)
@@ -44,7 +45,7 @@ def cells(K: Any, y: Any, *, unit: float = 1.0, C_scaled: Any = None, **options:
 
 def fold_fits(K: Any, y: Any) -> Any:
     """scikit-learn's machine of each fold and C, and what the fold holds out."""
-    grid = make_grid(len(y), y, GridOptions(cv=3, C=VALUES_OF_C, tol=TOL))
+    grid = make_grid(divide(len(y), y, 3), VALUES_OF_C, tol=TOL)
     for fold, (train, test) in enumerate(grid.folds):
         for C in VALUES_OF_C:
             svc = SVC(C=C, kernel="precomputed", tol=TOL)

@@ -45,8 +45,8 @@ class Case:
     def cross_validate(self, values: Any, **options: Any) -> dhsk.CvResult:
         """Means of all folds are in the summary."""
         return dhsk.cross_validate(
-            self.X, self.y, kernels=[self.kernel], C=values, cv=self.folds, tol=TOL,
-            sample_weight=self.weights, **options,
+            self.X, self.y, kernels=[self.kernel], C=values, cv=self.folds,
+            fit=dhsk.Fitting(tol=TOL), sample_weight=self.weights, **options,
         )  # fmt: skip
 
     def splits(self) -> list[tuple[Any, Any]]:

@@ -31,7 +31,7 @@ def digits() -> tuple[Any, Any]:
 def result(digits: Any) -> dhsk.CvResult:
     """A grid of three kernels and two C over three folds."""
     return dhsk.cross_validate(
-        *digits, kernels=KERNELS, C=np.array([0.5, 5.0]), cv=3, random_state=7
+        *digits, kernels=KERNELS, C=np.array([0.5, 5.0]), cv=dhsk.StratifiedFolds(3, random_state=7)
     )
 
 
@@ -113,7 +113,9 @@ def test_a_stored_matrix_gives_the_same(tmp_path: Path, digits: Any, result: Any
     """From stored cosines, or from samples: the same table."""
     X, y = digits
     G = dhsk.compute_gram(X, dhsk.CosineKernel(), store=tmp_path / "g")
-    again = dhsk.cross_validate(G, y, kernels=KERNELS[:2], C=[0.5, 5.0], cv=3, random_state=7)
+    again = dhsk.cross_validate(
+        G, y, kernels=KERNELS[:2], C=[0.5, 5.0], cv=dhsk.StratifiedFolds(3, random_state=7)
+    )
     scores = [row["score"] for row in again.results_]
     assert scores == [row["score"] for row in result.results_ if row["kernel"] != "gaussian"]
 
@@ -242,7 +244,7 @@ def test_held_out_samples_score_the_refitted_winner(digits: Any) -> None:
     X, y = digits
     train, test = np.arange(200), np.arange(200, 300)
     found = dhsk.cross_validate(
-        X[train], y[train], time_scale=0.5, C=5.0, cv=3, test=(X[test], y[test])
+        X[train], y[train], time_scale=0.5, C=5.0, cv=3, refit=dhsk.Refit(test=(X[test], y[test]))
     )
     model = dhsk.HeatSVC(C=5.0, time_scale=0.5).fit(X[train], y[train])
     assert found.data["test"]["score"] == model.score(X[test], y[test])
@@ -252,9 +254,9 @@ def test_held_out_samples_score_the_refitted_winner(digits: Any) -> None:
     np.testing.assert_array_equal(found.model_.expansion.support, model.support_)
     assert found.data["refit"]["converged"]
     with pytest.raises(dhsk.InputError, match=r"has the label 11, which no training sample has"):
-        dhsk.cross_validate(X, y, C=1, cv=2, test=(X[:2], [11, 3]))
+        dhsk.cross_validate(X, y, C=1, cv=2, refit=dhsk.Refit(test=(X[:2], [11, 3])))
     with pytest.raises(dhsk.InputError, match=r"has 63 features, but the training samples have 64"):
-        dhsk.cross_validate(X, y, C=1, cv=2, test=(X[:2, :63], [1, 3]))
+        dhsk.cross_validate(X, y, C=1, cv=2, refit=dhsk.Refit(test=(X[:2, :63], [1, 3])))
     with pytest.raises(dhsk.InputError, match=r"no samples that a model could keep"):
         dhsk.cross_validate(np.eye(300), y, kernels="precomputed", C=1, cv=2, refit=True)
 
@@ -268,7 +270,9 @@ def test_eigenvalues_are_computed_if_cheap_or_asked_for(
 
     def plan(n: int, eigenvalues: bool | None) -> tuple[int, str]:
         X = counts(60, 5)[:n]
-        found = dhsk.cross_validate(X, y[:n], time_scale=1.0, C=1.0, cv=2, eigenvalues=eigenvalues)
+        found = dhsk.cross_validate(
+            X, y[:n], time_scale=1.0, C=1.0, cv=2, out=dhsk.Output(eigenvalues=eigenvalues)
+        )
         return len(found.eigenvalues), dict(found.plan).get("eigenvalues", "")
 
     assert plan(50, None) == (50, "")

@@ -66,10 +66,9 @@ def test_scores_are_those_of_scikit_learn(
         y,
         kernels="precomputed",
         C=VALUES_OF_C,
-        cv=3,
-        random_state=4,
+        cv=dhsk.StratifiedFolds(3, random_state=4),
         scoring=scoring,
-        tol=TOL,
+        fit=dhsk.Fitting(tol=TOL),
         **options,
     )
     cv = StratifiedKFold(3, shuffle=True, random_state=4)
@@ -91,7 +90,7 @@ def test_scorers_of_two_classes(digits: Any, scoring: str) -> None:
     X, y, K = digits
     y = (y > 1).astype(int)
     found = dhsk.cross_validate(
-        X, y, kernels=[KERNEL], C=VALUES_OF_C, cv=3, scoring=scoring, tol=TOL
+        X, y, kernels=[KERNEL], C=VALUES_OF_C, cv=3, scoring=scoring, fit=dhsk.Fitting(tol=TOL)
     )
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
     for C in VALUES_OF_C:
@@ -105,11 +104,20 @@ def test_groups_are_not_divided(digits: Any) -> None:
     _, y, K = digits
     groups = np.random.default_rng(2).integers(0, 12, len(y))
     for cv, peer in (
-        (3, StratifiedGroupKFold(3, shuffle=True, random_state=5)),
+        (
+            dhsk.StratifiedFolds(3, random_state=5),
+            StratifiedGroupKFold(3, shuffle=True, random_state=5),
+        ),
         (LeaveOneGroupOut(), LeaveOneGroupOut()),
     ):
         found = dhsk.cross_validate(
-            K, y, kernels="precomputed", C=1.0, cv=cv, groups=groups, random_state=5, tol=TOL
+            K,
+            y,
+            kernels="precomputed",
+            C=1.0,
+            groups=groups,
+            cv=cv,
+            fit=dhsk.Fitting(tol=TOL),
         )
         assert scores(found.results_, 1.0) == expected(K, y, 1.0, peer, groups=groups)
         assert type(peer).__name__ in found.data["folds"]["splitter"]
@@ -119,8 +127,7 @@ def test_number_of_folds_may_be_a_numpy_integer(digits: Any) -> None:
     """It is shuffled by the same seed as any other."""
     _, y, K = digits
     one, two = (
-        dhsk.cross_validate(K, y, kernels="precomputed", C=1.0, cv=cv, random_state=3)
-        for cv in (3, np.int64(3))
+        dhsk.cross_validate(K, y, kernels="precomputed", C=1.0, cv=cv) for cv in (3, np.int64(3))
     )
     assert scores(one.results_, 1.0) == scores(two.results_, 1.0)
     assert one.data["folds"] == two.data["folds"]
@@ -131,7 +138,9 @@ def test_samples_named_twice_count_twice(digits: Any) -> None:
     _, y, K = digits
     rng = np.random.default_rng(3)
     folds = [(rng.integers(0, 200, 150), np.arange(200, 260)) for _ in range(3)]
-    found = dhsk.cross_validate(K, y, kernels="precomputed", C=VALUES_OF_C, cv=folds, tol=TOL)
+    found = dhsk.cross_validate(
+        K, y, kernels="precomputed", C=VALUES_OF_C, cv=folds, fit=dhsk.Fitting(tol=TOL)
+    )
     for C in VALUES_OF_C:
         assert scores(found.results_, C) == expected(K, y, C, folds)
 
@@ -143,7 +152,9 @@ def test_class_that_a_fold_was_not_trained_on(digits: Any) -> None:
     y[10] = 4
     rest = np.setdiff1d(np.arange(260), np.arange(40))
     folds = [(rest, np.arange(40)), (np.arange(40), rest)]
-    found = dhsk.cross_validate(K, y, kernels="precomputed", C=VALUES_OF_C, cv=folds, tol=TOL)
+    found = dhsk.cross_validate(
+        K, y, kernels="precomputed", C=VALUES_OF_C, cv=folds, fit=dhsk.Fitting(tol=TOL)
+    )
     for C in VALUES_OF_C:
         assert scores(found.results_, C) == expected(K, y, C, folds)
     assert found.data["confusion"][4][4] == 0
@@ -155,7 +166,9 @@ def test_duplicates_with_opposite_labels() -> None:
     X, _ = load_digits(return_X_y=True)
     K = np.tile(KERNEL(dhsk.hyperspherical_map(X[:60])), (2, 2))
     y = np.repeat([0, 1], 60)
-    found = dhsk.cross_validate(K, y, kernels="precomputed", C=VALUES_OF_C, cv=3, tol=TOL)
+    found = dhsk.cross_validate(
+        K, y, kernels="precomputed", C=VALUES_OF_C, cv=3, fit=dhsk.Fitting(tol=TOL)
+    )
     assert all(row["converged"] for row in found.results_)
     assert all(0 <= row["score"] <= 0.6 for row in found.results_)
 
@@ -175,9 +188,11 @@ def test_indefinite_matrix(digits: Any) -> None:
 def test_matrix_of_ones_own_is_that_of_the_kernel(digits: Any, dtype: Any) -> None:
     """Given as an array, in either type, mapped into memory or not."""
     X, y, K = digits
-    known = dhsk.cross_validate(X, y, kernels=[KERNEL], C=VALUES_OF_C, cv=3, tol=TOL)
+    known = dhsk.cross_validate(
+        X, y, kernels=[KERNEL], C=VALUES_OF_C, cv=3, fit=dhsk.Fitting(tol=TOL)
+    )
     own = dhsk.cross_validate(
-        K.astype(dtype), y, kernels="precomputed", C=VALUES_OF_C, cv=3, tol=TOL
+        K.astype(dtype), y, kernels="precomputed", C=VALUES_OF_C, cv=3, fit=dhsk.Fitting(tol=TOL)
     )
     for C in VALUES_OF_C:
         assert scores(own.results_, C) == scores(known.results_, C)
@@ -221,7 +236,7 @@ def test_matrices_that_cannot_be_used(kind: str, message: str) -> None:
         ({"C": 0}, "C must be positive and finite, got 0.0"),
         ({"C": [1.0, -2.0]}, "C must be positive and finite, got -2.0"),
         ({"C": np.nan}, "C must be positive and finite, got nan"),
-        ({"tol": 0}, "tol must be positive and finite, got 0.0"),
+        ({"fit": dhsk.Fitting(tol=0)}, "tol must be positive and finite, got 0.0"),
         ({"class_weight": {0: -1.0, 1: 1, 2: 1, 3: 1, 4: 1}}, "is -1.0 for class 0"),
         ({"class_weight": {0: 1, 1: np.inf, 2: 1, 3: 1, 4: 1}}, "is inf for class 1"),
         ({"class_weight": {0: 0, 1: 1, 2: 1, 3: 1, 4: 1}}, "is 0.0 for class 0"),

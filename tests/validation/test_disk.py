@@ -61,7 +61,7 @@ def test_products_are_there_until_the_end(X: Any, y: Any, tmp_path: Path, monkey
 
 def test_a_store_that_was_asked_for_stays(X: Any, y: Any, tmp_path: Path) -> None:
     """Wherever it is."""
-    dhsk.cross_validate(X, y, **GRID, out=tmp_path, store=tmp_path / "mine")
+    dhsk.cross_validate(X, y, **GRID, out=dhsk.Output(tmp_path, store=tmp_path / "mine"))
     assert dhsk.open_gram(tmp_path / "mine" / "cosine").verify() == 1
 
 
@@ -75,12 +75,12 @@ def test_products_beyond_the_limit_are_not_stored(
     def look(_: dhsk.Progress) -> None:
         seen.update(path.name for path in tmp_path.rglob("c"))
 
-    grid = GRID | {"sphere_map": sphere_map, "out": tmp_path, "progress": look}
+    grid = GRID | {"sphere_map": sphere_map, "progress": look}
     limit = 8 * 600**2 * (1.5 if sphere_map else 0.5)
-    found = dhsk.cross_validate(X, y, **grid, disk=int(limit))
+    found = dhsk.cross_validate(X, y, **grid, out=dhsk.Output(tmp_path, disk=int(limit)))
     assert not seen
     assert "on demand" in dict(found.plan)["fits"]
-    stored = dhsk.cross_validate(X, y, **grid | {"out": tmp_path / "stored"})
+    stored = dhsk.cross_validate(X, y, **grid, out=tmp_path / "stored")
     assert seen
     assert np.allclose(scores(found), scores(stored), atol=0.01)
 
@@ -93,7 +93,7 @@ def test_half_of_the_free_disk_is_the_limit(
     monkeypatch.setattr("dhsk.validation.disk.free_bytes", lambda _: int(1.9 * need))
     found = dhsk.cross_validate(X, y, **GRID)
     assert "on demand" in dict(found.plan)["fits"]
-    dhsk.cross_validate(X, y, **GRID, store=tmp_path / "g")
+    dhsk.cross_validate(X, y, **GRID, out=dhsk.Output(store=tmp_path / "g"))
     assert (tmp_path / "g" / "cosine").exists()
     monkeypatch.setattr("dhsk.validation.disk.free_bytes", lambda _: int(2.1 * need))
     assert "on demand" not in dict(dhsk.cross_validate(X, y, **GRID).plan)["fits"]
@@ -112,14 +112,14 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
     """With the numbers."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BudgetError, match=message):
-        dhsk.cross_validate(X, y, **GRID, out="o", **options)
+        dhsk.cross_validate(X, y, **GRID, out=dhsk.Output("o", **options))
     assert not list(tmp_path.rglob("*"))
 
 
 def test_disk_that_is_no_size(X: Any, y: Any) -> None:
     """The message names the parameter."""
     with pytest.raises(dhsk.InputError, match="disk must be a positive size"):
-        dhsk.cross_validate(X, y, **GRID, disk="much")
+        dhsk.cross_validate(X, y, **GRID, out=dhsk.Output(disk="much"))
 
 
 @pytest.mark.parametrize("store", [None, "mine"])
@@ -132,9 +132,8 @@ def test_the_disk_is_what_was_said(X: Any, y: Any, tmp_path: Path, store: str | 
         nonlocal largest
         largest = max(largest, bytes_below(tmp_path))
 
-    grid = GRID | {"out": tmp_path, "progress": look}
-    if store is not None:
-        grid["store"] = tmp_path / store
+    out = dhsk.Output(tmp_path, store=None if store is None else tmp_path / store)
+    grid = GRID | {"out": out, "progress": look}
     with costs_told(told.append):
         dhsk.cross_validate(X, y, **grid)
         dhsk.cross_validate(X, y, **grid)
@@ -147,16 +146,29 @@ def test_the_disk_is_what_was_said(X: Any, y: Any, tmp_path: Path, store: str | 
     assert "600 samples of 12 features, 2 classes, 2 kernels x 2 C x 3 folds: " in cost.sentence
 
 
+class ToldError(Exception):
+    """Ends a run when its costs are known."""
+
+
 def test_costs_of_all_kinds_of_input(X: Any, y: Any) -> None:
     """Matrices need no products, low ranks no matrix; a search says so."""
     told: list[Cost] = []
+
+    def tell(cost: Cost) -> None:
+        told.append(cost)
+        raise ToldError
+
     G = dhsk.compute_gram(X, "cosine")
-    with costs_told(told.append):
-        dhsk.cross_validate(G, y, **GRID)
-        dhsk.cross_validate(np.asarray(G), y, kernels="precomputed", cv=2)
-        dhsk.cross_validate(X, y, **GRID, low_rank=dhsk.LowRank(20))
-        dhsk.cross_validate(X, y, cv=2)
-        dhsk.cross_validate(X, y, **GRID, sphere_map="tfidf")
+    with costs_told(tell):
+        for given, options in (
+            (G, GRID),
+            (np.asarray(G), {"kernels": "precomputed", "cv": 2}),
+            (X, {**GRID, "low_rank": dhsk.LowRank(20)}),
+            (X, {"cv": 2}),
+            (X, {**GRID, "sphere_map": "tfidf"}),
+        ):
+            with pytest.raises(ToldError):
+                dhsk.cross_validate(given, y, **options)
     assert [cost.disk < 8 * 600**2 for cost in told] == [True, True, True, False, False]
     assert ["search" in cost.what for cost in told] == [False, False, False, True, False]
     assert all(cost.memory > 100_000_000 for cost in told)

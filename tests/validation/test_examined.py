@@ -23,7 +23,9 @@ def result(request: pytest.FixtureRequest, counts: Any) -> dhsk.CvResult:
         X[30 * k : 30 * (k + 1), k] += 1.5
     y = np.repeat(["a", "b", "c"], 30)
     options = {} if request.param == "exact" else {"low_rank": dhsk.LowRank(20)}
-    return dhsk.cross_validate(X, y, time_scale=0.5, C=1.0, cv=3, repeats=2, **options)
+    return dhsk.cross_validate(
+        X, y, time_scale=0.5, C=1.0, cv=dhsk.StratifiedFolds(3, n_repeats=2), **options
+    )
 
 
 def test_mistakes_are_those_of_the_first_repeat(result: dhsk.CvResult) -> None:

@@ -11,7 +11,8 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.solvers.dual import Dual, violation_and_intercept
-from dhsk.validation.grid import GridOptions, make_grid
+from dhsk.validation.folds import FixedFolds, divide
+from dhsk.validation.grid import make_grid
 
 pytestmark = pytest.mark.threads
 
@@ -59,7 +60,14 @@ def few_warned(*words: Any, **options: Any) -> dhsk.CvResult:
 def test_scores_are_those_of_scikit_learn(digits: Any, tmp_path: Path) -> None:
     """Same folds, same scores; a fold trained without a class says so, and its proofs hold."""
     X, y = digits
-    result = few_warned(X, y, kernels=[KERNEL], C=[1.0, 10.0], random_state=3, tol=1e-5)
+    result = few_warned(
+        X,
+        y,
+        kernels=[KERNEL],
+        C=[1.0, 10.0],
+        cv=dhsk.StratifiedFolds(random_state=3),
+        fit=dhsk.Fitting(tol=1e-5),
+    )
     K = KERNEL(dhsk.hyperspherical_map(X))
     folds = StratifiedKFold(5, shuffle=True, random_state=3)
     for C in (1.0, 10.0):
@@ -84,11 +92,14 @@ def test_small_classes_are_left_out(digits: Any, stored: bool, tmp_path: Path) -
     """The rest is fitted as if they were not there; a Gram store is read as it is."""
     X, y = digits
     kept = np.isin(y, [0, 1, 2])
-    options = {"kernels": [KERNEL], "C": [1.0, 10.0], "random_state": 3, "refit": True}
-    expected = dhsk.cross_validate(X[kept], y[kept], **options)
+    options = {"kernels": [KERNEL], "C": [1.0, 10.0], "refit": True}
+    expected = dhsk.cross_validate(
+        X[kept], y[kept], cv=dhsk.StratifiedFolds(random_state=3), **options
+    )
     G = dhsk.compute_gram(X, dhsk.CosineKernel(), store=tmp_path / "g", tile=50) if stored else X
     before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
-    found = dhsk.cross_validate(G, y, min_class=3, **options)
+    folds = dhsk.StratifiedFolds(min_class=3, random_state=3)
+    found = dhsk.cross_validate(G, y, cv=folds, **options)
     assert [row["score"] for row in table(found)] == [row["score"] for row in table(expected)]
     for ours, theirs in zip(table(found), table(expected), strict=True):
         assert ours["n_support"] == theirs["n_support"]
@@ -114,13 +125,13 @@ def test_low_rank_goes_on_and_leaves_out(digits: Any, liblinear_scores: Any, los
     options = {
         "kernels": [KERNEL],
         "C": 1.0,
-        "low_rank": dhsk.LowRank(40, loss=loss),
-        "random_state": 3,
+        "low_rank": dhsk.LowRank(40, loss=loss, random_state=3),
     }
-    result = few_warned(X, y, **options)
+    result = few_warned(X, y, cv=dhsk.StratifiedFolds(random_state=3), **options)
     assert all(row["converged"] for row in result.results_)
     assert np.array(result.data["confusion"])[3, 3] == 0
-    found = dhsk.cross_validate(X, y, min_class=3, refit=True, **options)
+    own = dhsk.StratifiedFolds(min_class=3, random_state=3)
+    found = dhsk.cross_validate(X, y, cv=own, refit=True, **options)
     assert found.data["classes"] == [0, 1, 2]
     assert np.sum(found.data["confusion"]) == N - 3
     kept = y < 3
@@ -134,9 +145,9 @@ def test_samples_that_are_left_out_weigh_nothing(digits: Any) -> None:
     """Neither in a fold nor where all samples are trained on, nor in balanced weights."""
     _, y = digits
     kept = y < 3
-    given: dict[str, Any] = {"cv": 3, "C": 1.0, "class_weight": "balanced"}
-    grid = make_grid(N, y, GridOptions(min_class=3, **given))
-    expected = make_grid(N - 3, y[kept], GridOptions(**given))
+    folds = dhsk.StratifiedFolds(3, min_class=3)
+    grid = make_grid(divide(N, y, folds), 1.0, class_weight="balanced")
+    expected = make_grid(divide(N - 3, y[kept], 3), 1.0, class_weight="balanced")
     for name in ("weights", "all_weights"):
         found = getattr(grid, name)
         np.testing.assert_array_equal(found[..., kept], getattr(expected, name))
@@ -148,9 +159,10 @@ def test_other_folds_lose_the_samples_that_are_left_out(digits: Any) -> None:
     X, y = digits
     kept = np.isin(y, [0, 1, 2])
     splitter = KFold(3)
+    splitter.min_class = 3
     pairs = list(splitter.split(X))
-    for cv in (splitter, pairs):
-        found = dhsk.cross_validate(X, y, kernels=[KERNEL], C=1.0, cv=cv, min_class=3)
+    for cv in (splitter, FixedFolds(pairs, 3)):
+        found = dhsk.cross_validate(X, y, kernels=[KERNEL], C=1.0, cv=cv)
         K = KERNEL(dhsk.hyperspherical_map(X))
         for row, (own, others) in zip(found.results_, pairs, strict=True):
             train, test = own[kept[own]], others[kept[others]]
@@ -162,14 +174,18 @@ def test_groups_of_what_is_kept(digits: Any) -> None:
     """Groups are divided among the samples that are kept."""
     X, y = digits
     groups = np.arange(N) // 6
-    found = dhsk.cross_validate(X, y, kernels=[KERNEL], C=1.0, groups=groups, min_class=3)
+    found = dhsk.cross_validate(
+        X, y, kernels=[KERNEL], C=1.0, groups=groups, cv=dhsk.StratifiedFolds(min_class=3)
+    )
     assert np.sum(found.data["confusion"]) == N - 3
 
 
 REFUSED = {
-    "too large": ({"min_class": 100}, r"0 of 5 classes has 100 .*second largest has 59"),
-    "of one class": ({"min_class": 60}, "1 of 5 classes has 60"),
-    "no number": ({"min_class": 0}, "min_class must be"),
+    "too large": (
+        {"cv": dhsk.StratifiedFolds(min_class=100)},
+        r"0 of 5 classes has 100 .*second largest has 59",
+    ),
+    "of one class": ({"cv": dhsk.StratifiedFolds(min_class=60)}, "1 of 5 classes has 60"),
     "more folds than samples": ({"cv": 70}, "no class has as many samples as .*, 70: the largest"),
 }
 
@@ -179,6 +195,13 @@ def test_classes_that_leave_nothing_to_do(digits: Any, options: Any, message: st
     """The numbers are named."""
     with pytest.raises(dhsk.InputError, match=message):
         dhsk.cross_validate(*digits, **options)
+
+
+@pytest.mark.parametrize("given", [{"min_class": 0}, {"n_splits": 1}, {"n_repeats": 0}])
+def test_folds_are_numbers(given: Any) -> None:
+    """Each is named."""
+    with pytest.raises(dhsk.InputError, match=f"{next(iter(given))} must be a whole number"):
+        dhsk.StratifiedFolds(**given)
 
 
 def test_two_classes_need_two_samples_each(digits: Any) -> None:
@@ -206,7 +229,9 @@ def test_test_samples_of_a_class_that_is_left_out(digits: Any) -> None:
     """They are refused, with the reason."""
     X, y = digits
     with pytest.raises(dhsk.InputError, match=r"has the label [34], a class that min_class leaves"):
-        dhsk.cross_validate(X, y, min_class=3, test=(X[y > 2], y[y > 2]))
+        dhsk.cross_validate(
+            X, y, cv=dhsk.StratifiedFolds(min_class=3), refit=dhsk.Refit(test=(X[y > 2], y[y > 2]))
+        )
 
 
 def test_one_class_alone_is_decided_for() -> None:

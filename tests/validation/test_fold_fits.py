@@ -15,7 +15,8 @@ from dhsk.results.columns import KernelColumns
 from dhsk.run_progress import RunProgress
 from dhsk.validation.cells import Cells
 from dhsk.validation.fold_fits import FoldFits, positives
-from dhsk.validation.grid import GridOptions, make_grid
+from dhsk.validation.folds import divide
+from dhsk.validation.grid import make_grid
 
 N, RANK, TOL, PLENTY = 300, 12, 1e-9, 10**9
 VALUES_OF_C = (0.01, 3.0)
@@ -30,11 +31,10 @@ def samples(classes: int) -> tuple[Any, Any]:
 
 
 def cells(
-    Z: Any, y: Any, loss: str = "squared_hinge", room: int = PLENTY, **options: Any
+    Z: Any, y: Any, loss: str = "squared_hinge", room: int = PLENTY, cv: Any = 3, **options: Any
 ) -> tuple[Any, Cells]:
     """A grid, and its rows on some features."""
-    defaults: dict[str, Any] = {"cv": 3, "C": VALUES_OF_C, "tol": TOL}
-    grid = make_grid(len(y), y, GridOptions(**defaults | options))
+    grid = make_grid(divide(len(y), y, cv), VALUES_OF_C, tol=TOL, **options)
     features = FeatureMatrix.in_memory(Z, Threads(1))
     fits = FoldFits(features, grid, LOSSES[loss], room, seed=0, threads=1, run=RunProgress())
     return grid, fits.cells(grid.C, NAMES)

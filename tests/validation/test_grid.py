@@ -9,15 +9,16 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import dhsk
 from dhsk.kernels import TIME_SCALES
-from dhsk.validation.grid import GridOptions, candidates, make_grid, positive
+from dhsk.validation.folds import divide
+from dhsk.validation.grid import candidates, make_grid, positive
 
 Y = np.array(list("abcab" * 12 + "aaa"))
 """27 a, 24 b and 12 c."""
 
 
-def grid(y: Any = Y, **changes: Any) -> Any:
+def grid(y: Any = Y, cv: Any = 3, groups: Any = None, **changes: Any) -> Any:
     """A grid on these labels."""
-    return make_grid(len(y), y, GridOptions(**{"cv": 3, "C": 1.0} | changes))
+    return make_grid(divide(len(y), y, cv, groups), **{"C": 1.0} | changes)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {"a": 0.5, "b": 3.0, "c": 10.0}])
@@ -54,10 +55,12 @@ def test_a_sample_that_a_fold_names_twice_counts_twice() -> None:
 def test_folds_of_a_number_are_stratified_and_shuffled_by_the_seed() -> None:
     """Those of scikit-learn's splitter; another seed gives others."""
     peer = list(StratifiedKFold(3, shuffle=True, random_state=7).split(Y, Y))
-    for (train, test), expected in zip(grid(seed=7).folds, peer, strict=True):
+    for (train, test), expected in zip(
+        grid(cv=dhsk.StratifiedFolds(3, random_state=7)).folds, peer, strict=True
+    ):
         np.testing.assert_array_equal(train, expected[0])
         np.testing.assert_array_equal(test, expected[1])
-    assert not np.array_equal(grid(seed=8).folds[0][1], peer[0][1])
+    assert not np.array_equal(grid().folds[0][1], peer[0][1])
 
 
 def test_classes_are_numbered_and_counted() -> None:
@@ -67,7 +70,7 @@ def test_classes_are_numbered_and_counted() -> None:
     assert found.classes[found.y].tolist() == Y.tolist()
     assert found.counts.tolist() == [27, 24, 12]
     assert found.dropped == ()
-    found = grid(min_class=13)
+    found = grid(cv=dhsk.StratifiedFolds(3, min_class=13))
     assert found.classes.tolist() == ["a", "b"]
     assert found.counts.tolist() == [27, 24]
     assert found.dropped == (("c", 12),)
@@ -115,9 +118,8 @@ def test_numbers_that_are_not_positive_are_refused(values: Any, message: str) ->
     ("changes", "message"),
     [
         ({"cv": 1}, "cv must be at least 2 folds, got 1"),
-        ({"seed": 2**32}, "random_state must be at most 4294967295"),
         ({"tol": 0.0}, "tol must be positive"),
-        ({"min_class": 25}, "1 of 3 classes has 25 samples or more"),
+        ({"cv": dhsk.StratifiedFolds(3, min_class=25)}, "1 of 3 classes has 25 samples or more"),
         ({"groups": [1, 2]}, r"groups has the shape \(2,\) for 63 samples"),
         ({"sample_weight": np.ones((63, 1))}, r"sample_weight has shape \(63, 1\)"),
         ({"sample_weight": np.r_[np.inf, np.ones(62)]}, "it is inf for sample 0"),

@@ -58,11 +58,12 @@ def test_interrupted_grids_go_on(
         if event.stage == "fits":
             reports.append(event.done)
 
-    grid = GRID | ({"store": tmp_path / "gram"} if memory == "parts" else {})
+    grid = GRID | ({"out": dhsk.Output(store=tmp_path / "gram")} if memory == "parts" else {})
     uninterrupted = dhsk.cross_validate(X, y, **grid, progress=remember)
     rng = np.random.default_rng(seed)
     fitted = count_fits(monkeypatch)
-    options = grid | {"out": tmp_path}
+    kept = dhsk.Output(tmp_path, store=tmp_path / "gram" if memory == "parts" else None)
+    options = grid | {"out": kept}
     interruptions = 0
     while True:
         stop = len(fitted) + int(rng.integers(1, 16))
@@ -163,8 +164,8 @@ def test_journal_of_another_problem_is_not_taken(
         (K.astype(np.float32), y, {}),
         (K, y[::-1], {}),
         (K, y, {"C": [1.0, 2.0]}),
-        (K, y, {"random_state": 1}),
-        (K, y, {"tol": 1e-4}),
+        (K, y, {"cv": dhsk.StratifiedFolds(2, random_state=1)}),
+        (K, y, {"fit": dhsk.Fitting(tol=1e-4)}),
         (K, y, {"scoring": "f1_macro"}),
         (K, y, {"class_weight": "balanced"}),
         (K, y, {"sample_weight": np.r_[2.0, np.ones(259)]}),

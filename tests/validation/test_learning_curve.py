@@ -32,7 +32,7 @@ def curve(wine: Any) -> dhsk.LearningCurve:
     X, y = wine
     return dhsk.learning_curve(
         X, y, train_sizes=[12, 40, 120], cv=4, random_state=3, kernels=KERNELS, C=[1, 20],
-        tol=1e-8,
+        fit=dhsk.Fitting(tol=1e-8),
     )  # fmt: skip
 
 
@@ -120,7 +120,12 @@ def test_matrix_splitter_and_file(wine: Any, tmp_path: Path) -> None:
 def test_repeats_add_folds(wine: Any) -> None:
     """Two repeats of four folds give eight scores a size."""
     curve = dhsk.learning_curve(
-        *wine, train_sizes=[20], cv=4, repeats=2, kernels=KERNELS[1], C=1, low_rank=dhsk.LowRank(20)
+        *wine,
+        train_sizes=[20],
+        cv=dhsk.StratifiedFolds(4, n_repeats=2),
+        kernels=KERNELS[1],
+        C=1,
+        low_rank=dhsk.LowRank(20),
     )
     assert curve.test_scores().shape == (1, 8)
     assert curve.test_scores(curve.best_by_kernel_[0]).shape == (1, 8)
@@ -152,7 +157,9 @@ def test_folds_are_divided_once(wine: Any) -> None:
     """Small classes are left out of the sizes as of the folds."""
     X, y = wine
     few = np.where(np.arange(178) < 3, 9, y)
-    curve = dhsk.learning_curve(X, few, train_sizes=[1.0], kernels=KERNELS[1], C=1, min_class=10)
+    curve = dhsk.learning_curve(
+        X, few, train_sizes=[1.0], kernels=KERNELS[1], C=1, cv=dhsk.StratifiedFolds(min_class=10)
+    )
     kept = (Classes.of(few, 10).codes >= 0).sum()
     assert curve.train_sizes_ == [kept * 4 // 5]
 

@@ -45,7 +45,12 @@ def test_scores_are_those_of_scikit_learn(classes: int, loss: str) -> None:
     """Every fold and C scores what LIBLINEAR scores on the same features."""
     X, y = digits(400, classes)
     result = dhsk.cross_validate(
-        X, y, time_scale=SCALES, C=PENALTIES, low_rank=dhsk.LowRank(60, loss=loss), tol=1e-4
+        X,
+        y,
+        time_scale=SCALES,
+        C=PENALTIES,
+        low_rank=dhsk.LowRank(60, loss=loss),
+        fit=dhsk.Fitting(tol=1e-4),
     )
     for scale in SCALES:
         for C in PENALTIES:
@@ -161,7 +166,7 @@ def test_refit_and_held_out_samples() -> None:
     X, y = digits(600)
     result = dhsk.cross_validate(
         X[:400], y[:400], time_scale=0.7, C=[1.0, 10.0], low_rank=dhsk.LowRank(100), cv=3,
-        test=(X[400:], y[400:]),
+        refit=dhsk.Refit(test=(X[400:], y[400:])),
     )  # fmt: skip
     model = result.model_
     assert model is not None

@@ -44,9 +44,9 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_are_those_of_values_in_memory(texts: Any, tight: None, tmp_path: Path) -> None:
     """On threads that share the memory, and resumed after one of the pairs was lost."""
-    found = dhsk.cross_validate(*texts, **GRID, store=tmp_path / "store")
+    found = dhsk.cross_validate(*texts, **GRID, out=dhsk.Output(store=tmp_path / "store"))
     with pytest.MonkeyPatch.context() as usual:
         usual.setattr("dhsk.validation.exact.plan_fits", plan_fits)
-        held = dhsk.cross_validate(*texts, **GRID, store=tmp_path / "store")
+        held = dhsk.cross_validate(*texts, **GRID, out=dhsk.Output(store=tmp_path / "store"))
     assert without_seconds(found) == without_seconds(held)
     assert found.data["confusion"] == held.data["confusion"]

@@ -38,7 +38,14 @@ def oracle(X: Any, y: Any, kernel: Any, C: float, seed: int, method: str) -> Any
 def test_predictions_and_decisions_are_those_of_scikit_learn(classes: int) -> None:
     """Of the best cell and of any other, sample by sample, in both repeats."""
     X, y = digits(classes)
-    result = dhsk.cross_validate(X, y, kernels=KERNELS, C=[0.3, 3], cv=4, repeats=2, tol=1e-6)
+    result = dhsk.cross_validate(
+        X,
+        y,
+        kernels=KERNELS,
+        C=[0.3, 3],
+        cv=dhsk.StratifiedFolds(4, n_repeats=2),
+        fit=dhsk.Fitting(tol=1e-6),
+    )
     assert len(result.summary_) == 4
     for cell in result.summary_:
         found = result.out_of_fold(cell)
@@ -139,7 +146,7 @@ def test_best_estimator_is_the_model(low_rank: Any) -> None:
     X, y = digits(3)
     result = dhsk.cross_validate(
         X, y, time_scale=[0.3, 0.5], C=[1, 5], cv=4, refit=True, low_rank=low_rank,
-        class_weight="balanced", tol=1e-5,
+        class_weight="balanced", fit=dhsk.Fitting(tol=1e-5),
     )  # fmt: skip
     best = result.best_estimator_
     assert isinstance(best, dhsk.HeatSVC if low_rank is None else dhsk.NystromSVC)

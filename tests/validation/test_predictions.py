@@ -45,7 +45,9 @@ def test_rows_are_those_of_out_of_fold(
     """Number by number, in blocks that do not divide the samples."""
     monkeypatch.setattr(predictions, "BLOCK", 32)
     X, y = digits(100, classes)
-    result = dhsk.cross_validate(X, y, time_scale=0.5, C=3, cv=4, repeats=repeats)
+    result = dhsk.cross_validate(
+        X, y, time_scale=0.5, C=3, cv=dhsk.StratifiedFolds(4, n_repeats=repeats)
+    )
     header, rows = written(result, tmp_path / "p.csv")
     found = result.out_of_fold()
     decided = ["decision_1"] if classes == 2 else [f"decision_{k}" for k in range(3)]
@@ -111,7 +113,9 @@ def test_each_row_has_the_id_of_its_sample(tmp_path: Path, monkeypatch: Any) -> 
     monkeypatch.setattr(predictions, "BLOCK", 16)
     X, y = digits(90, 3)
     y[:] = np.where(np.arange(90) % 30 == 7, 2, np.minimum(y, 1))
-    result = dhsk.cross_validate(X, y, time_scale=0.5, C=3, cv=3, repeats=2, min_class=5)
+    result = dhsk.cross_validate(
+        X, y, time_scale=0.5, C=3, cv=dhsk.StratifiedFolds(3, n_repeats=2, min_class=5)
+    )
     samples = Named(90)
     header, rows = written(result, tmp_path / "p.csv", samples)
     assert header[:3] == ["sample", "id", "true"]

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
-from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
+from sklearn.svm import SVC
 
 import dhsk
 from dhsk.progress import Progress
@@ -14,7 +15,12 @@ from dhsk.progress import Progress
 pytestmark = pytest.mark.filterwarnings("ignore:the values of X have:dhsk.InputWarning")  # of wine
 
 KERNELS = [dhsk.HeatKernel.at_scale(13, 0.5), dhsk.HeatKernel.at_scale(13, 1), dhsk.CosineKernel()]
-GRID: dict[str, Any] = {"kernels": KERNELS, "C": [1, 30], "cv": 3}
+GRID: dict[str, Any] = {"kernels": KERNELS, "C": [1, 30]}
+
+
+def folds(repeats: int = 1, seed: int = 0) -> dhsk.StratifiedFolds:
+    """Three folds."""
+    return dhsk.StratifiedFolds(3, repeats, random_state=seed)
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +33,13 @@ def wine() -> tuple[Any, Any]:
 @pytest.fixture(scope="module")
 def repeated(wine: Any) -> dhsk.CvResult:
     """Four repeats."""
-    return dhsk.cross_validate(*wine, **GRID, repeats=4, random_state=5)
+    return dhsk.cross_validate(*wine, **GRID, cv=folds(4, 5))
 
 
 @pytest.fixture(scope="module")
 def runs(wine: Any) -> list[dhsk.CvResult]:
     """The same as four runs."""
-    return [dhsk.cross_validate(*wine, **GRID, random_state=seed) for seed in (5, 6, 7, 8)]
+    return [dhsk.cross_validate(*wine, **GRID, cv=folds(seed=seed)) for seed in (5, 6, 7, 8)]
 
 
 def test_folds_are_those_of_separate_runs(repeated: Any, runs: Any) -> None:
@@ -90,7 +96,7 @@ def test_kernels_are_computed_once(wine: Any) -> None:
     counts = []
     for repeats in (1, 3):
         events: list[Progress] = []
-        dhsk.cross_validate(*wine, **GRID, repeats=repeats, progress=events.append)
+        dhsk.cross_validate(*wine, **GRID, cv=folds(repeats), progress=events.append)
         counts.append(max(event.total for event in events if event.stage == "tiles"))
     assert counts[0] == counts[1]
 
@@ -98,8 +104,8 @@ def test_kernels_are_computed_once(wine: Any) -> None:
 def test_probabilities_come_from_the_same_repeat(wine: Any) -> None:
     """Other repeats hold out the same samples: sigmoids that saw them would know the labels."""
     options: dict[str, Any] = {**GRID, "kernels": KERNELS[:1], "scoring": "neg_log_loss"}
-    both = dhsk.cross_validate(*wine, **options, repeats=2, random_state=5)
-    second = dhsk.cross_validate(*wine, **options, random_state=6)
+    both = dhsk.cross_validate(*wine, **options, cv=folds(2, 5))
+    second = dhsk.cross_validate(*wine, **options, cv=folds(seed=6))
     found = [row["score"] for row in both.results_ if row["fold"] >= 3]
     np.testing.assert_allclose(found, [row["score"] for row in second.results_], rtol=1e-9)
 
@@ -107,8 +113,8 @@ def test_probabilities_come_from_the_same_repeat(wine: Any) -> None:
 def test_low_rank_is_repeated_too(wine: Any) -> None:
     """On the same landmarks: the first repeat is the run without repeats."""
     options: dict[str, Any] = {**GRID, "low_rank": dhsk.LowRank(20), "scoring": "neg_log_loss"}
-    both = dhsk.cross_validate(*wine, **options, repeats=2)
-    first = dhsk.cross_validate(*wine, **options)
+    both = dhsk.cross_validate(*wine, **options, cv=folds(2))
+    first = dhsk.cross_validate(*wine, **options, cv=3)
     found = [row["score"] for row in both.results_ if row["fold"] < 3]
     np.testing.assert_allclose(found, [row["score"] for row in first.results_], rtol=1e-3)
 
@@ -125,15 +131,33 @@ def test_result_is_read_again(repeated: Any, tmp_path: Any) -> None:
     assert dhsk.CvResult.from_json(tmp_path / "old.json").repeats == 1
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"repeats": 0}, "repeats must be a whole number, at least 1"),
-        ({"repeats": 2, "random_state": 2**32 - 1}, "random_state must be at most 4294967294"),
-        ({"repeats": 2, "cv": RepeatedStratifiedKFold()}, "so cv must be a number of folds"),
-    ],
-)
-def test_refused(wine: Any, options: Any, words: str) -> None:
-    """What cannot be repeated is told before anything is computed."""
-    with pytest.raises(dhsk.InputError, match=words):
-        dhsk.cross_validate(*wine, **{**GRID, **options})
+def test_repeats_of_scikit_learn_are_told_apart(wine: Any) -> None:
+    """A splitter that repeats says how often; a part of the folds is a repeat."""
+    own = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
+    found = dhsk.cross_validate(*wine, **GRID, cv=own)
+    assert (found.repeats, found.folds.n) == (2, 6)
+    pairs = dhsk.cross_validate(*wine, **GRID, cv=list(own.split(*wine)))
+    assert (pairs.repeats, pairs.results_[0]["score"]) == (1, found.results_[0]["score"])
+    means = [row["mean"] for row in found.repeats_ if row["label"] == "cosine" and row["C"] == 1]
+    scores = [r["score"] for r in found.results_ if r["label"] == "cosine" and r["C"] == 1]
+    assert means == [np.mean(scores[:3]), np.mean(scores[3:])]
+
+
+def test_folds_are_a_splitter_of_scikit_learn(wine: Any) -> None:
+    """They divide the samples where scikit-learn does, and no class is too small for groups."""
+    X, y = wine
+    own = dhsk.StratifiedFolds(4, n_repeats=2, min_class=50, random_state=3)
+    scores = cross_val_score(SVC(), X, y, cv=own)
+    assert len(scores) == own.get_n_splits() == 8
+    pairs = list(own.split(X, y, np.arange(178) // 2))
+    assert len(pairs) == 8
+    for train, test in pairs:
+        assert not set(train // 2) & set(test // 2)
+        assert set(y[test]) == {0, 1}  # of the third class there are 48
+
+
+def test_seeds_of_all_repeats_are_seeds() -> None:
+    """The last one is the first and the number of repeats less one."""
+    dhsk.StratifiedFolds(3, 2, random_state=2**32 - 2)
+    with pytest.raises(dhsk.InputError, match="random_state must be at most 4294967294"):
+        dhsk.StratifiedFolds(3, 2, random_state=2**32 - 1)

@@ -45,7 +45,7 @@ def test_counts__are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> N
     X = np.random.default_rng(3).normal(size=(60, 3))
     y = np.zeros(60, int)
     taken: Counter[int] = Counter()
-    for seed in range(400):
+    for seed in range(150):
         centroids = KMeans(6, n_init=1, random_state=seed).fit(X).cluster_centers_
         distances = ((X[:, None] - centroids) ** 2).sum(axis=2)
         taken.update(set(distances.argmin(axis=0).tolist()))
@@ -54,7 +54,7 @@ def test_counts__are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> N
         *_,
     ) = taken.most_common()
     assert most > 1.2 * taken.most_common()[1][1], "the case needs a clear winner"
-    assert first in dhsk.representatives(X, y, 6, repeats=400)
+    assert first in dhsk.representatives(X, y, 6, repeats=150)
 
 
 def test_classes_do_not_depend_on_each_other(blobs: Any) -> None:
@@ -84,10 +84,10 @@ def test_large_classes_are_clustered_by_scikit_learn(
 ) -> None:
     """Without the matrix of inner products the clusters are the same, dense and sparse."""
     X, y = blobs
-    expected = dhsk.representatives(X, y, 8, repeats=30)
+    expected = dhsk.representatives(X, y, 8, repeats=12)
     monkeypatch.setattr(home, "_MOST_PRODUCTS", 10)
     for samples in (X, csr_array(X)):
-        found = dhsk.representatives(samples, y, 8, repeats=30)
+        found = dhsk.representatives(samples, y, 8, repeats=12)
         np.testing.assert_array_equal(found, expected)
 
 

@@ -72,7 +72,7 @@ def test_scorers_that_fail_are_one_sentence() -> None:
     with pytest.raises(dhsk.InputError, match=r"needs probabilities, which .* two folds"):
         dhsk.cross_validate(X, y, scoring="neg_log_loss", cv=folds)
     with pytest.raises(dhsk.InputError, match=r"needs probabilities, which the model for a test"):
-        dhsk.cross_validate(X, y, scoring="neg_log_loss", test=(X, y))
+        dhsk.cross_validate(X, y, scoring="neg_log_loss", refit=dhsk.Refit(test=(X, y)))
 
 
 def constant(_: Any, X: Any, y: Any, *, value: float) -> float:

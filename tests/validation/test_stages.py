@@ -86,10 +86,12 @@ def test_linear_stands_aside_where_totals_of_counts_differ(sphere_map: Any) -> N
     rng, y = np.random.default_rng(0), np.arange(40) % 2
     depths = rng.lognormal(6, 1, (40, 1))
     X = rng.poisson(depths * rng.dirichlet(np.full(20, 2.0), 40))
-    raw = dhsk.cross_validate(X, y, cv=2, sphere_map=sphere_map, baselines=False)
+    raw = dhsk.cross_validate(X, y, cv=2, sphere_map=sphere_map, out=dhsk.Output(baselines=False))
     assert "linear" not in kernels(raw)
     shares = X / X.sum(axis=1, keepdims=True)
-    same = dhsk.cross_validate(shares, y, cv=2, sphere_map=sphere_map, baselines=False)
+    same = dhsk.cross_validate(
+        shares, y, cv=2, sphere_map=sphere_map, out=dhsk.Output(baselines=False)
+    )
     assert "linear" in kernels(same)
     assert "linear" in kernels(dhsk.cross_validate(X, y, cv=2, kernels="linear"))
 
@@ -160,9 +162,9 @@ def test_low_rank_searches_too(digits: Any) -> None:
 def test_a_finished_run_is_not_computed_again(digits: Any, tmp_path: Path) -> None:
     """Every stage finds its fits; the rows are the same, even their seconds."""
     # Whether common methods are tried untold hangs on the seconds that the fits took.
-    first = dhsk.cross_validate(*digits, cv=3, out=tmp_path, baselines=False)
+    first = dhsk.cross_validate(*digits, cv=3, out=dhsk.Output(tmp_path, baselines=False))
     fits = {file: file.stat().st_mtime_ns for file in (tmp_path / "fits").iterdir()}
-    again = dhsk.cross_validate(*digits, cv=3, out=tmp_path, baselines=False)
+    again = dhsk.cross_validate(*digits, cv=3, out=dhsk.Output(tmp_path, baselines=False))
     assert again.rows == first.rows
     assert again.search == first.search
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "fits").iterdir()} == fits

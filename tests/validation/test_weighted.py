@@ -71,7 +71,9 @@ def test_both_maps_are_tried_and_the_model_keeps_the_weights(digits: Any, tmp_pa
     assert len(written) == 1 + 9
     again = dhsk.cross_validate(csr_array(X), y, sphere_map="auto", out=tmp_path, **options)
     assert again.rows == both.rows  # from checkpoints, even the seconds
-    found = dhsk.cross_validate(X, y, refit=True, test=(X[:50], y[:50]), **GRID | {"C": [1.0]})
+    found = dhsk.cross_validate(
+        X, y, refit=dhsk.Refit(test=(X[:50], y[:50])), **GRID | {"C": [1.0]}
+    )
     expected = dhsk.HeatSVC(kernel="cosine", C=1.0, sphere_map="tfidf").fit(X, y)
     for model in (found.best_estimator_, expected):
         assert model.sphere_map == "tfidf"

@@ -22,9 +22,8 @@ TOL = 1e-3
 GRID: dict[str, Any] = {
     "time_scale": [0.5, 1.5],
     "C": [1.0, 30.0],
-    "cv": 3,
-    "min_class": 3,
-    "tol": TOL,
+    "cv": dhsk.StratifiedFolds(3, min_class=3),
+    "fit": dhsk.Fitting(tol=TOL),
 }
 
 
@@ -89,7 +88,7 @@ def test_grids_agree_with_those_on_stored_products(
         progress=lambda e: stages.append(e.stage),
     )
     stored = dhsk.cross_validate(
-        X, y, **grid, refit=True, store=tmp_path / "stored", eigenvalues=True
+        X, y, **grid, refit=True, out=dhsk.Output(store=tmp_path / "stored", eigenvalues=True)
     )
     agree(found, stored)
     assert "columns of 1,082" in stages
@@ -118,7 +117,7 @@ def test_automatic_C_is_from_a_sample_of_columns(
         found = dhsk.cross_validate(X, y, **grid, **options)
         return np.array([row["C"] for row in found.results_])
 
-    stored = bounds(store=tmp_path)
+    stored = bounds(out=dhsk.Output(store=tmp_path))
     monkeypatch.setattr("dhsk.validation.exact.SPREAD_COLUMNS", 10_000)
     np.testing.assert_array_equal(bounds(), stored)
     monkeypatch.setattr("dhsk.validation.exact.SPREAD_COLUMNS", 200)
@@ -187,12 +186,12 @@ def test_products_are_stored_where_they_are_wanted(
     X, y = mixtures
     seen, progress = stages
     grid = GRID | {"progress": progress}
-    found = dhsk.cross_validate(X, y, **grid, disk="1MB")
+    found = dhsk.cross_validate(X, y, **grid, out=dhsk.Output(disk="1MB"))
     assert "tiles" not in seen
     assert "on working sets" in dict(found.plan)["fits"]
-    stored = dhsk.cross_validate(X, y, **GRID, store=tmp_path / "gram")
+    stored = dhsk.cross_validate(X, y, **GRID, out=dhsk.Output(store=tmp_path / "gram"))
     agree(found, stored)
-    again = dhsk.cross_validate(X, y, **grid, store=tmp_path / "gram")
+    again = dhsk.cross_validate(X, y, **grid, out=dhsk.Output(store=tmp_path / "gram"))
     assert "tiles" in seen  # of the store, all of which are there
     assert without_seconds(again) == without_seconds(stored)
 

@@ -6,14 +6,14 @@ from typing import Literal, get_args
 
 import click
 
-from dhsk.commands.options import gathered
-from dhsk.commands.parameters import Lengths
+from dhsk.commands.parameters import LENGTHS
+from dhsk.commands.table import DATA, gathered, option, rows_of
 from dhsk.samples import AnyVectorizer, Spectrum, Vectorizer
 from dhsk.samples.spectrum import LetterKind
 
 
 @dataclass(frozen=True)
-class TableOptions:
+class Reading:
     """How CSV and TSV files are read, and how words or substrings of texts are counted."""
 
     drop_columns: tuple[str, ...]
@@ -61,7 +61,7 @@ class TableOptions:
         return "--min-df, --ngrams and --stop-words"
 
     @property
-    def of_new_samples(self) -> "TableOptions":
+    def of_new_samples(self) -> "Reading":
         """The same without how words are counted, which a model knows."""
         words = replace(self, min_df=1, ngrams=1, stop_words=None)
         return replace(words, spectrum=None, letters=None, canonical=False, n_features=None)
@@ -87,68 +87,71 @@ class TableOptions:
         return "".join(f" {option} {shlex.quote(name)}" for option, name in named) + how
 
 
-table_options = gathered(
+reading_options = gathered(
     "table",
-    TableOptions,
-    click.option(
-        "--drop-column",
-        "drop_columns",
-        multiple=True,
-        metavar="NAME",
-        help="CSV column that is not a feature; may be repeated.",
-    ),
-    click.option(
-        "--id-column",
-        "--id",
-        "id_column",
-        metavar="NAME",
-        help="CSV column, or field of .jsonl, that names the samples, not a feature.",
-    ),
-    click.option(
-        "--header/--no-header",
-        default=None,
-        help="Whether the first row of CSV files names the columns. [default: found out]",
-    ),
-    click.option(
-        "--min-df",
-        type=click.IntRange(1),
-        default=1,
-        help="Of texts: leave out words that are in fewer texts.",
-    ),
-    click.option(
-        "--ngrams",
-        type=click.IntRange(1),
-        default=1,
-        help="Of texts: count terms of up to this many neighbouring words.",
-    ),
-    click.option(
-        "--stop-words",
-        type=click.Choice(["english"]),
-        help="Of texts: leave out frequent words such as 'the'.",
-    ),
-    click.option(
-        "--spectrum",
-        type=Lengths(),
-        help="Of strings (.fasta, .fastq, lines of .txt) and texts: count substrings of this many "
-        "letters, such as 6, or 1-6 for all lengths from 1 to 6.",
-    ),
-    click.option(
-        "--letters",
-        type=click.Choice(get_args(LetterKind)),
-        help="With --spectrum: any character is a letter, or A, C, G and T (or U) alone, or "
-        "tokens between blanks. [default: any]",
-    ),
-    click.option(
-        "--canonical",
-        is_flag=True,
-        help="With --spectrum: count a DNA substring and its reverse complement as one.",
-    ),
-    click.option(
-        "--hash",
-        "n_features",
-        type=int,
-        metavar="N",
-        help="With --spectrum: hash substrings to this many columns, where there are too many to "
-        "have one each. [default: count exactly]",
+    Reading,
+    *rows_of(
+        DATA,
+        option(
+            "--drop-column",
+            "drop_columns",
+            multiple=True,
+            metavar="NAME",
+            help="CSV column that is not a feature; may be repeated.",
+        ),
+        option(
+            "--id-column",
+            "--id",
+            "id_column",
+            metavar="NAME",
+            help="CSV column, or field of .jsonl, that names the samples, not a feature.",
+        ),
+        option(
+            "--header/--no-header",
+            default=None,
+            help="Whether the first row of CSV files names the columns. [default: found out]",
+        ),
+        option(
+            "--min-df",
+            type=click.IntRange(1),
+            default=1,
+            help="Of texts: leave out words that are in fewer texts.",
+        ),
+        option(
+            "--ngrams",
+            type=click.IntRange(1),
+            default=1,
+            help="Of texts: count terms of up to this many neighbouring words.",
+        ),
+        option(
+            "--stop-words",
+            type=click.Choice(["english"]),
+            help="Of texts: leave out frequent words such as 'the'.",
+        ),
+        option(
+            "--spectrum",
+            type=LENGTHS,
+            help="Of strings (.fasta, .fastq, lines of .txt) and texts: count substrings of this "
+            "many letters, such as 6, or 1-6 for all lengths from 1 to 6.",
+        ),
+        option(
+            "--letters",
+            type=click.Choice(get_args(LetterKind)),
+            help="With --spectrum: any character is a letter, or A, C, G and T (or U) alone, or "
+            "tokens between blanks. [default: any]",
+        ),
+        option(
+            "--canonical",
+            is_flag=True,
+            help="With --spectrum: count a DNA substring and its reverse complement as one.",
+        ),
+        option(
+            "--hash",
+            "n_features",
+            type=int,
+            metavar="N",
+            help="With --spectrum: hash substrings to this many columns, where there are too many "
+            "to have one each. [default: count exactly]",
+        ),
     ),
 )

@@ -1,0 +1,51 @@
+"""Help of commands: short, in groups, and all of it if asked for."""
+
+import re
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from dhsk.commands.cli import OVERVIEW, commands
+from dhsk.commands.manner import MOST_LINES
+from dhsk.commands.table import DATA, JUDGE, RUN, TRY, key_of
+
+
+def shown(command: str, option: str = "--help", width: int = 80) -> str:
+    """What a help says."""
+    return (
+        CliRunner()
+        .invoke(commands, [command, option], prog_name="dhsk", terminal_width=width)
+        .output
+    )
+
+
+@pytest.mark.parametrize("command", OVERVIEW)
+def test_the_help_of_a_command_is_short(command: str) -> None:
+    """On a terminal of 80 columns it fits a screen."""
+    assert len(shown(command).splitlines()) <= MOST_LINES
+
+
+def test_the_help_of_cv_has_the_ten_most_used_options_in_groups() -> None:
+    """And says how to see the others."""
+    said = shown("cv")
+    places = [said.index(f"\n{group}:\n") for group in (DATA, TRY, JUDGE, RUN)]
+    assert places == sorted(places)
+    common = [one for one in commands.lazy()["cv"].loaded.params if getattr(one, "common", False)]
+    assert {key_of(one) for one in common} == {
+        "labels", "out", "kernel", "time-scale", "C", "rank", "folds", "model", "cluster",
+        "memory", "config",
+    }  # fmt: skip
+    assert all(f"\n  --{key_of(one)} " in said for one in common)
+    assert "--parametrix-scale" not in said
+    assert "dhsk cv --help-all shows all" in said
+
+
+@pytest.mark.parametrize("command", OVERVIEW)
+def test_the_long_help_has_every_option(command: str) -> None:
+    """With the groups of the short one."""
+    said = shown(command, "--help-all")
+    options: list[Any] = [one for one in commands.lazy()[command].loaded.params if one.opts]
+    words = [word for one in options for word in one.opts if word.startswith("--")]
+    assert set(words) <= set(re.findall(r"--[\w-]+", said))
+    assert "shows all" not in said
