@@ -255,6 +255,7 @@ def make_results(
                      for f in range(n_folds)]  # fmt: skip
     n = len(classes)
     confusion = [[90 if i == j else 10 * (j == (i + 1) % n) for j in range(n)] for i in range(n)]
+    n_test = 100 * n * changes.get("repeats", 1) / n_folds
     described = {"source": "counts.npz", "n_samples": 100 * n, "dim": 375, "nnz": None,
                  "sphere_map": "hyperspherical", "fingerprint": "ab12cd34"}  # fmt: skip
     return {
@@ -264,13 +265,18 @@ def make_results(
         "samples": described | (samples or {}),
         "classes": list(classes),
         "class_counts": [100] * n,
-        "folds": {"n": n_folds, "splitter": "StratifiedKFold(n_splits=5)"},
+        "folds": {
+            "n": n_folds,
+            "splitter": "StratifiedKFold(n_splits=5)",
+            "n_train": max(100 * n - n_test, 1.0),
+            "n_test": n_test,
+        },
         "scoring": "accuracy",
         "tol": 1e-3,
         "rows": rows,
         "summary": summary,
         "best": max(summary, key=lambda cell: cell["mean"]),
-        "choice": None,
+        "choice": {"rule": "best", "left_out": 0},
         "low_rank": None,
         "confusion": confusion,
         "eigenvalues": [100.0, 40.0, 1.0, 1e-3],
