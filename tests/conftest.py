@@ -267,7 +267,9 @@ def make_results(
         "class_counts": [100] * n,
         "folds": {
             "n": n_folds,
-            "splitter": "StratifiedKFold(n_splits=5)",
+            "splitter": "StratifiedKFold(n_splits=5, random_state=0, shuffle=True)"
+            if n_folds > 1
+            else "ShuffleSplit(n_splits=1)",
             "n_train": max(100 * n - n_test, 1.0),
             "n_test": n_test,
         },

@@ -166,7 +166,14 @@ def test_a_cross_validation_on_a_server_is_that_of_the_disk(
     code, out, err = run(*words, place, "--model")
     assert (code, err) == (DONE, "")
     assert f"output: {place}/results.json" in out
-    names = ("results.csv", "results.json", "predictions.csv", "report.html", "run.toml", "model.dhsk")
+    names = (
+        "results.csv",
+        "results.json",
+        "predictions.csv",
+        "report.html",
+        "run.toml",
+        "model.dhsk",
+    )
     assert {name for name in place.sizes() if "/" not in name} == set(names)
     here, there = (
         [row["score"] for row in dhsk.CvResult.from_json(file).results_]
