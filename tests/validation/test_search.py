@@ -188,7 +188,8 @@ def test_workers_hold_what_one_stage_needs(client: Any) -> None:
     gc.disable()
     try:
         result = dhsk.cross_validate(
-            X[:300], y[:300], time_scale="auto", cv=3, client=client, out=dhsk.Output(eigenvalues=False),
+            X[:300], y[:300], time_scale="auto", cv=3, client=client,
+            out=dhsk.Output(eigenvalues=False),
             progress=lambda _: live.append(len(live_names(client))),
         )  # fmt: skip
     finally:
