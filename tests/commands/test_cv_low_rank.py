@@ -139,6 +139,8 @@ def test_digits_of_low_rank(cv: Any, digits: Any) -> None:
         "selection": "rpcholesky",
         "loss": "squared_hinge",
         "oversampling": 1.0,
+        "landmark_tol": 0.0,
+        "random_state": 0,
     }
     assert len(data["rows"]) == 2 * 2 * 3
     errors = {row["rank"]: row["trace_error"] for row in data["summary"]}
