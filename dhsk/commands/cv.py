@@ -1,11 +1,10 @@
 """The command `dhsk cv`: a cross-validation to a folder of results."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -147,6 +146,9 @@ SETTINGS: Final = (
 """Options that decide the results, beside kernels: their names are those of the parameters of
 `cross_validate`, or of the fields of the small classes that it takes."""
 
+PASSED_ON: Final = ("C", "class_weight", "scoring", "sphere_map")
+"""Options that are parameters of `cross_validate` itself."""
+
 FINAL: Final = (
     *rows_of(
         JUDGE,
@@ -276,8 +278,8 @@ def cv(
             _print_files(out, answer, samples, labels, table)
             return
     run = partial(
-        _cross_validate, opened, y, low_rank=low_rank, groups=groups,
-        asked=grid | kernels, cv=made(StratifiedFolds, grid), fit=made(Fitting, grid),
+        _cross_validate, opened, y, **kernels, **{name: grid[name] for name in PASSED_ON},
+        low_rank=low_rank, groups=groups, cv=made(StratifiedFolds, grid), fit=made(Fitting, grid),
         refit=made(Refit, grid | final | {"test": held_out}), memory=cluster.memory,
         out=made(Output, final | {"folder": out}),
     )  # fmt: skip
@@ -301,12 +303,10 @@ def cv(
     _print_files(out, result, samples, labels, table)
 
 
-def _cross_validate(*given: Any, asked: Mapping[str, Any], **options: Any) -> "CvResult":
-    """Cross-validate with all that was `asked` that has the name of a parameter."""
+def _cross_validate(*given: Any, **options: Any) -> "CvResult":
     from dhsk.validation.cross_validate import cross_validate
 
-    named = signature(cross_validate).parameters.keys() & asked.keys()
-    return cross_validate(*given, **{name: asked[name] for name in named} | options)
+    return cross_validate(*given, **options)
 
 
 def _fingerprint(opened: GramMatrix | Samples) -> str:

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -413,7 +412,6 @@ def test_interrupted_cv_says_where_its_rows_are(run: Any, samples: Any, monkeypa
             if event.stage == stage and (stage == "tiles" or table.exists()):
                 raise KeyboardInterrupt
 
-        @wraps(whole)  # the command asks for its parameters
         def stopped(*args: Any, **options: Any) -> Any:
             return whole(*args, **options | {"progress": stop})
 
