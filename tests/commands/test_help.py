@@ -1,14 +1,20 @@
 """Help of commands: short, in groups, and all of it if asked for."""
 
 import re
+from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+import dhsk
 from dhsk.commands.cli import OVERVIEW, commands
+from dhsk.commands.cv import FINAL, KERNELS_OF_GRID, PASSED_ON, SETTINGS
 from dhsk.commands.manner import MOST_LINES
 from dhsk.commands.table import DATA, JUDGE, RUN, TRY, key_of
+from dhsk.results.asked import Fitting, Output, Refit, StratifiedFolds
+from dhsk.results.low_rank import LowRank
 
 
 def shown(command: str, option: str = "--help", width: int = 80) -> str:
@@ -49,3 +55,13 @@ def test_the_long_help_has_every_option(command: str) -> None:
     words = [word for one in options for word in one.opts if word.startswith("--")]
     assert set(words) <= set(re.findall(r"--[\w-]+", said))
     assert "shows all" not in said
+
+
+def test_every_option_of_a_grid_is_used() -> None:
+    """Each is a parameter of `cross_validate`, a field of what that takes, or the command's own."""
+    own = {"names", "parametrix_scale", "sigma", "groups", "model", "test_labels", "overwrite"}
+    kinds = (StratifiedFolds, Fitting, Refit, Output, LowRank)
+    taken = own | set(PASSED_ON) | {"time_scale"} | {f.name for kind in kinds for f in fields(kind)}
+    rows = (*KERNELS_OF_GRID, *SETTINGS, *FINAL)
+    assert {row.name for row in rows} <= taken
+    assert set(PASSED_ON) <= set(signature(dhsk.cross_validate).parameters)
