@@ -150,7 +150,8 @@ def _toml(value: Any, parameter: click.Parameter) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, tuple) and not parameter.multiple:  # least and largest, such as 1-6
-        return json.dumps("-".join(map(str, value)))
+        return _toml("-".join(map(str, value)), parameter)
     if isinstance(value, list | tuple):
         return f"[{', '.join(_toml(one, parameter) for one in value)}]"
-    return json.dumps(str(value))
+    # JSON's escapes are TOML's, but for pairs of surrogates and for DEL, which JSON leaves bare.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

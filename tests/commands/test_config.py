@@ -83,6 +83,19 @@ def test_the_file_that_a_run_writes_repeats_it(tmp_path: Path, monkeypatch: Any)
     assert again == first | places
 
 
+@pytest.mark.parametrize(
+    "name", ["Straße", "données 数据", "x\N{GRINNING FACE}", 'a"b\\c', "a\x7fb"]
+)
+def test_names_of_any_characters_are_read_again(
+    name: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """TOML has neither JSON's pairs of surrogates nor bare control characters."""
+    monkeypatch.chdir(tmp_path)
+    said(f"{name}.npy", "--out", "o", "--drop-column", name)
+    again = said("--config", "o/run.toml")
+    assert (again["samples"], again["dropped"]) == (f"{tmp_path}/{name}.npy", (name,))
+
+
 def test_the_command_line_wins(tmp_path: Path, monkeypatch: Any) -> None:
     """And the new file says so; paths of a file are relative to where the command runs."""
     monkeypatch.chdir(tmp_path)
