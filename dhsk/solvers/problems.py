@@ -1,7 +1,7 @@
 """One-vs-one problems of all pairs of classes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -25,12 +25,6 @@ class Pair:
         """Number of samples of each class."""
         first = int((self.dual.sign > 0).sum())
         return {self.first: first, self.second: len(self.members) - first}
-
-    def of_folds(self, folds: Sequence[int]) -> "Pair":
-        """The problems of some folds, with all C."""
-        chain = self.dual.chain
-        columns = [fold * chain + c for fold in folds for c in range(chain)]
-        return replace(self, dual=replace(self.dual, boxes=self.dual.boxes[columns]))
 
 
 def make_pairs(codes: Indices, weights: Floats, values_of_C: Sequence[float]) -> list[Pair]:
