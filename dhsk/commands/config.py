@@ -130,9 +130,18 @@ def write_config(folder: Place) -> None:
             and value not in (None, ())
             and not (flag and value is False)
         ):
-            lines.append(f"{key_of(parameter)} = {_toml(_absolute(parameter, value), parameter)}")
+            lines.append(_line(key_of(parameter), _toml(_absolute(parameter, value), parameter)))
     with written(place, "w", encoding="utf-8") as file:
         file.write("\n".join([*lines, ""]))
+
+
+def _line(key: str, text: str) -> str:
+    """A line of the file; one that says what to do for a path of bytes that are no characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return f"# {key} is not here, as its name is no UTF-8: add it on the command line."
+    return f"{key} = {text}"
 
 
 def _absolute(parameter: click.Parameter, value: Any) -> Any:

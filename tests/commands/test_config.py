@@ -185,3 +185,13 @@ def test_a_cross_validation_is_repeated(run: Any, address: str, counts: Any) -> 
     assert (again[0], "has the results of this run" in again[1]) == (DONE, True)
     code, _, err = run("cv", "--config", "found/run.toml", "--C", "5")
     assert (code, "other C:" in err) == (BAD_INPUT, True)
+
+
+def test_a_name_that_is_no_utf8_is_left_to_the_command_line(tmp_path: Path) -> None:
+    """TOML is UTF-8, names of files are bytes: the rest repeats, and the file says what to add."""
+    out = tmp_path / "o\udcff"
+    said("x.npy", "--out", str(out), "--folds", "3")
+    lines = (out / "run.toml").read_text("utf-8").splitlines()
+    assert lines[2] == "# out is not here, as its name is no UTF-8: add it on the command line."
+    again = said("--config", str(out / "run.toml"), "--out", str(tmp_path / "p"))
+    assert (again["folds"], again["samples"]) == (3, str(Path.cwd() / "x.npy"))
