@@ -79,6 +79,8 @@ class Kernel(ABC):
     """Whether rows must be unit vectors."""
     unit_diagonal: ClassVar[bool] = False
     """Whether K(x, x) = 1 for every x, so that the diagonal is set to 1."""
+    bilinear: ClassVar[bool] = False
+    """Whether K(x, y) = <x, y>, so that sums over rows are products with one vector."""
     of_samples: ClassVar[bool] = True
     """Whether values are those of pairs of samples; False for the nodes of a graph."""
     default_map: ClassVar[str] = "identity"
@@ -181,12 +183,13 @@ class Kernel(ABC):
             self.make_symmetric(values)
         return values
 
-    def of_distinct_rows(self, rows: Rows, columns: Rows) -> Floats:
+    def of_distinct_rows(self, rows: Rows, columns: Rows, out: Reals | None = None) -> Floats:
         """Kernel values as `of_rows` gives them, of checked rows none of which equals a column.
 
-        So equal rows need not be looked for.
+        So equal rows need not be looked for; the values of any are off by rounding.
         """
-        return self.of_rows(rows, columns)
+        product = inner_product(rows, columns, out)
+        return np.asarray(self.of_product(product, self.norms2(rows), self.norms2(columns)))
 
     def make_symmetric(self, values: Floats) -> None:
         """Mirror the upper triangle of a square block of values, and set a unit diagonal to 1."""

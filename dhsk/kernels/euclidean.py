@@ -33,6 +33,7 @@ class CosineKernel(SphericalKernel):
     """
 
     name: ClassVar[str] = "cosine"
+    bilinear: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
@@ -56,6 +57,7 @@ class LinearKernel(Kernel):
     """
 
     name: ClassVar[str] = "linear"
+    bilinear: ClassVar[bool] = True
 
     @property
     def label(self) -> str:

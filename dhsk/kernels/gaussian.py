@@ -151,6 +151,8 @@ class GaussianKernel(Kernel):
         """Squared norms of rows, (a,), of their type; those of float32 are rounded once."""
         if rows.dtype != np.float32:
             return squared_norms(rows)
+        if not isinstance(rows, np.ndarray):
+            return squared_norms(rows.astype(np.float64)).astype(np.float32)
         rounded: Any = np.empty(rows.shape[0], np.float32)
         for part in strips(*rows.shape):
             rounded[part] = squared_norms(rows[part].astype(np.float64))

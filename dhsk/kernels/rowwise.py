@@ -32,3 +32,7 @@ class RowKernel(Kernel):
     def _between(self, rows: Rows, columns: Rows, out: Reals | None) -> Floats:
         del out
         return self.between(rows, columns)
+
+    def of_distinct_rows(self, rows: Rows, columns: Rows, out: Reals | None = None) -> Floats:
+        """Kernel values of checked rows."""
+        return self.of_rows(rows, columns, out)

@@ -41,11 +41,6 @@ class SphericalKernel(Kernel):
             np.fill_diagonal(cosines, 1.0)
         return cosines
 
-    def of_distinct_rows(self, rows: Rows, columns: Rows) -> Floats:
-        """Kernel values of unit rows none of which equals a column, (a, b)."""
-        cosines = inner_product(rows, columns)
-        return np.asarray(self.of_product(cosines, self.norms2(rows), self.norms2(columns)))
-
     @abstractmethod
     def _evaluate(self, cosines: Floats) -> None:
         """Replace a 1-D strip of cosines in [-1, 1] with kernel values, in place."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.caching import cached_value
+from dhsk.errors import InputError
 from dhsk.execution.limits import core_count
 from dhsk.execution.threads import Threads
 from dhsk.gram.memory import product_bytes
+from dhsk.gram.prepare import takes_float32
 from dhsk.gram.row_map import mapped_bytes
-from dhsk.kernels import Kernel
+from dhsk.kernels import GaussianKernel, Kernel, StretchedKernel
+from dhsk.kernels.centre import centres_of
 from dhsk.kernels.duplicates import are_distinct
+from dhsk.kernels.rows import dense_is_cheaper
 from dhsk.run_progress import passes_of_call
 from dhsk.samples import Samples
 from dhsk.solvers.smo import padded
@@ -44,6 +48,9 @@ _BLOCK_SHARE: Final = 16
 COMBINED_ROWS: Final = 1024
 COMBINED_COLUMNS: Final = 1024
 """Block of kernel values that are combined at a time."""
+
+STRIP_ROWS: Final = 256
+"""Rows of a block of an approximation that are computed at a time."""
 
 KEEP_COLUMNS: Final = 0.5
 """Share of a class's columns, added up over its pairs, from which on its matrix is kept."""
@@ -118,6 +125,9 @@ class RowsSource:
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns, on all cores."""
         out = [np.empty((len(part.rows), part.coef.shape[1])) for part in parts]
+        if self._bilinear:
+            rows: Any = self._rows
+            parts = [replace(part, coef=rows[part.columns].T @ part.coef) for part in parts]
         tasks = (
             (number, part, some)
             for number, part in enumerate(parts)
@@ -129,7 +139,10 @@ class RowsSource:
 
     def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
         """Combinations at some rows: the task of a thread."""
-        rows, columns = self._rows[part.rows[some]], self._rows[part.columns]
+        rows: Any = self._rows[part.rows[some]]
+        if self._bilinear:
+            return number, some, rows @ part.coef
+        columns = self._rows[part.columns]
         shared = np.isin(part.rows[some], part.columns, assume_unique=True).any()
         between = self._kernel.of_rows if shared else self._between
         return number, some, combined(between, rows, columns, part.coef)
@@ -175,6 +188,29 @@ class RowsSource:
         if self._distinct:
             return self._kernel.of_distinct_rows(rows, columns)
         return self._kernel.of_rows(rows, columns)
+
+    def approximate(self, room: int) -> Source:
+        """The rows in single precision, and dense if they have few features, where that is safe."""
+        if (
+            self._bilinear
+            or self.dtype == np.float32
+            or not _takes_single(self._kernel, self._rows)
+        ):
+            return self
+        rows: Any = self._rows
+        n, dim = rows.shape
+        dense = isinstance(rows, np.ndarray) or (dense_is_cheaper(rows) and 4 * n * dim <= room)
+        if (4 * n * dim if dense else 8 * rows.nnz) > room:
+            return self
+        single = rows.astype(np.float32)
+        if dense and not isinstance(rows, np.ndarray):
+            single = single.toarray()
+        return ApproximateSource(single, self._kernel, core_count(), self._edge)
+
+    @cached_value
+    def _bilinear(self) -> bool:
+        """Whether sums over rows are products with one vector."""
+        return self._kernel.bilinear and centres_of(self._rows) is None
 
     @cached_value
     def _distinct(self) -> bool:
@@ -252,6 +288,50 @@ def edge_for(rows: RowsShape, allowed: int | None) -> int:
     return edge
 
 
+class ApproximateSource(RowsSource):
+    """A `RowsSource` in single precision: nearly symmetric, and equal rows are like any others."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._buffer = np.zeros((0, 0), np.float32)
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Matrix of some samples, valid until the next one."""
+        n = len(members)
+        if self._buffer.shape != (n, padded(n)):
+            self._buffer = np.zeros((n, padded(n)), np.float32)
+        rows = self._rows[members]
+        tasks = ((rows, part) for part in blocks(n, STRIP_ROWS))
+        for _ in self._executor.run(self._fill, tasks):
+            continue
+        return self._buffer
+
+    def _fill(self, rows: Rows, part: slice) -> None:
+        """Values of some rows of a block: the task of a thread."""
+        strip, whole = self._buffer[part], self._buffer.shape[1] == rows.shape[0]
+        values = self._kernel.of_distinct_rows(rows[part], rows, strip if whole else None)
+        if not whole:
+            strip[:, : rows.shape[0]] = values
+
+    def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
+        """Combinations at some rows: the task of a thread."""
+        rows, columns = self._rows[part.rows[some]], self._rows[part.columns]
+        return number, some, combined(self._kernel.of_distinct_rows, rows, columns, part.coef)
+
+
+def _takes_single(kernel: Kernel, rows: Rows) -> bool:
+    """Whether values of a kernel on these rows are about right in single precision."""
+    if takes_float32(kernel):
+        return not isinstance(kernel, StretchedKernel)
+    if not isinstance(kernel, GaussianKernel):
+        return False
+    try:
+        kernel.check_products(rows, dtype="float32")
+    except InputError:
+        return False
+    return True
+
+
 def combined(
     between: Callable[[Rows, Rows], NDArray[Any]], rows: Rows, columns: Rows, coef: Floats
 ) -> Floats:
@@ -259,7 +339,7 @@ def combined(
     found = np.zeros((rows.shape[0], coef.shape[1]))
     for own in blocks(columns.shape[0], COMBINED_COLUMNS):
         values = between(rows, columns[own])
-        found += values.astype(np.float64, copy=False) @ coef[own]
+        found += values.astype(coef.dtype, copy=False) @ coef[own]
     return found
 
 

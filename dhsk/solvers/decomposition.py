@@ -16,6 +16,7 @@ References
    machines", Neural Networks for Signal Processing VII (1997).
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -82,13 +83,13 @@ class Decomposition:
         Tolerance of the KKT violation.
     largest
         Most samples of a set.
-    whole
-        Whether whole matrices fit in memory, so that pairs of many support vectors are left.
+    leave
+        Share of support vectors from which on a pair is left to others.
     """
 
     tol: float
     largest: int
-    whole: bool = False
+    leave: float = math.inf
 
     def solve(
         self,
@@ -96,15 +97,15 @@ class Decomposition:
         pairs: dict[int, Pair],
         executor: Executor,
         watch: RoundWatch | None = None,
-    ) -> dict[int, list[Fit] | None]:
-        """Solve numbered pairs; the fits of each, or None for a pair that is left to others.
+    ) -> tuple[dict[int, list[Fit]], dict[int, Floats]]:
+        """Solve numbered pairs; the fits of each, and coefficients of those left to others.
 
         The entry of the checkpoint stays, for a call that is killed later.
         """
         watch = watch or RoundWatch()
         entry = float(np.abs(source.diagonal()).max())
         states = {
-            k: WorkingSet(pair, self.tol, entry, self.largest, whole=self.whole)
+            k: WorkingSet(pair, self.tol, entry, self.largest, self.leave)
             for k, pair in pairs.items()
         }
         shared = {"entries": 0, "share": 0.0}
@@ -123,11 +124,10 @@ class Decomposition:
             watch.on_round(_round(states.values(), int(shared["entries"])))
         # For those who go on, also in a call that resumes here.
         source.expect_columns(shared["share"])
-        return {k: self._fits(state) for k, state in states.items()}
+        left = {k: state.b for k, state in states.items() if state.for_others}
+        return {k: self._fits(state) for k, state in states.items() if k not in left}, left
 
-    def _fits(self, state: WorkingSet) -> list[Fit] | None:
-        if state.for_others:
-            return None
+    def _fits(self, state: WorkingSet) -> list[Fit]:
         return certify(state.pair.dual, state.b, state.f, state.work, self.tol)
 
 

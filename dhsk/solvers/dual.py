@@ -132,7 +132,7 @@ def improve(
     for column in columns:
         begin, bounds = perf_counter(), dual.bounds(column)
         if column % dual.chain and not b[column].any():
-            _start_from_smaller_box(dual, b, f, column)
+            start_from_smaller_box(dual, b, f, column)
             settle(b[column], *bounds)
         steps, _ = ascend(K, bounds, b[column], f[column], tol, most, diagonal)
         settle(b[column], *bounds)
@@ -140,7 +140,7 @@ def improve(
     return work
 
 
-def _start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> None:
+def start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> None:
     """Warm start: the previous column's solution b, scaled by the best t within this column's box.
 
     The objective along t b is t s'b - t^2 b'Kb/2.
@@ -157,7 +157,7 @@ def _scale_into_box(
     before: tuple[Floats, Floats],
     after: tuple[Floats, Floats],
 ) -> None:
-    """Compiled part of `_start_from_smaller_box`; solutions are coefficients and gradients."""
+    """Compiled part of `start_from_smaller_box`; solutions are coefficients and gradients."""
     (b, f), most, linear, norm2 = before, np.inf, 0.0, 0.0
     for i in range(len(sign)):
         linear += sign[i] * b[i]

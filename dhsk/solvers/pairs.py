@@ -1,5 +1,6 @@
 """Problems of pairs of classes, solved on whole matrices, on working sets, or in rounds."""
 
+import math
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -7,14 +8,17 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.arrays import Floats
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.ball import balls_about_means, smallest_ball
+from dhsk.solvers.block_steps import BlockSteps
 from dhsk.solvers.decomposition import Decomposition, RoundWatch
 from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve, unfinished
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.rounds import solve_in_rounds
 from dhsk.solvers.smo import largest_entry, matrix_bytes
 from dhsk.solvers.sources import Source
+from dhsk.solvers.working_set import SUPPORT_SHARE
 
 SINGLE_TOLERANCE: Final = 1e-4
 """Violation down to which steps are made in float32; below it they follow rounding errors."""
@@ -34,6 +38,12 @@ C = 10)."""
 
 BALL_TOLERANCE: Final = 1e-3
 """Tolerance of squared radii: bounds on the capacity are rounded up to whole numbers."""
+
+STEPPED_COLUMNS: Final = 2
+"""Most problems of a pair that are solved in steps on blocks where their matrix fits in memory."""
+
+STEPS_SHARE: Final = 0.05
+"""As `SUPPORT_SHARE` of working sets, where steps on blocks are the other way."""
 
 _POLISHES: Final = 3
 """Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
@@ -56,6 +66,11 @@ class PairTask:
     def fits(self, room: int) -> bool:
         """Whether its whole matrix takes at most room bytes."""
         return matrix_bytes(len(self.pair.members), self.source.dtype) <= room
+
+    @property
+    def has_few_columns(self) -> bool:
+        """Whether steps on blocks compute less than the whole matrix, which columns share."""
+        return self.pair.dual.shape[0] <= STEPPED_COLUMNS
 
     def way(self, room: int) -> "Way":
         """How it is solved, see `way_of`."""
@@ -114,35 +129,56 @@ def solve_pairs(
 
     yield from whole(small())
     for own in large.values():
-        left = own
+        quick = None if any(task.ball for task in own) else own[0].source.approximate(room)
+        left, starts = own, dict[int, Floats]()
         if all(task.way(room) == "working sets" for task in own):
-            left = yield from _solve_on_working_sets(own, tol, room, executor, watch)
-        fitting = [task for task in left if task.fits(room)]
-        yield from (known[task.key] for task in fitting if task.key in known)
-        yield from whole(task for task in fitting if task.key not in known)
+            largest, leave = largest_block(room, own[0].source.dtype), _leave(own, room, quick)
+            how = Decomposition(tol, largest, leave)
+            starts = yield from _solve_on_working_sets(own, how, executor, watch)
+            left = [own[k] for k in starts]
+        yield from (known[task.key] for task in left if task.key in known)
         others = [task for task in left if not task.fits(room)]
-        if others:
-            yield from (known[task.key] for task in others if task.key in known)
+        if quick is not None:
+            others = [task for task in left if task in others or task.has_few_columns]
+        new = [task for task in left if task.key not in known]
+        yield from whole(task for task in new if task not in others)
+        if quick is not None:
+            stepping = {k: task for k, task in enumerate(own) if task in others and task in new}
+            yield from _solve_in_blocks(stepping, quick, starts, tol, watch)
+        elif others:
             yield from _solve_in_rounds(others, known.keys(), tol, room, executor, watch)
 
 
-def _solve_on_working_sets(
-    tasks: Sequence[PairTask],
+def _leave(tasks: Sequence[PairTask], room: int, quick: Source | None) -> float:
+    """Share of support vectors from which on another way is faster than working sets."""
+    if quick is not None and all(task.has_few_columns for task in tasks):
+        return STEPS_SHARE
+    return SUPPORT_SHARE if all(task.fits(room) for task in tasks) else math.inf
+
+
+def _solve_in_blocks(
+    tasks: Mapping[int, PairTask],
+    quick: Source,
+    starts: Mapping[int, Floats],
     tol: float,
-    room: int,
-    executor: Executor,
     watch: RoundWatch,
-) -> Generator[Solved, None, list[PairTask]]:
-    """Solve pairs on the same matrix; return those that are left."""
-    source = tasks[0].source
+) -> Iterator[Solved]:
+    """Solve pairs one after the other, each on all cores; `quick` approximates their source."""
+    for number, task in tasks.items():
+        own = replace(watch, name=f"{watch.name}-blocks-{number}")
+        steps = BlockSteps(task.source, quick, tol)
+        yield task.key, steps.solve(task.pair, starts.get(number), own), 0.0
+
+
+def _solve_on_working_sets(
+    tasks: Sequence[PairTask], how: Decomposition, executor: Executor, watch: RoundWatch
+) -> Generator[Solved, None, dict[int, Floats]]:
+    """Solve pairs on the same matrix; return the coefficients of those that are left."""
     pairs = {number: task.pair for number, task in enumerate(tasks)}
-    largest = largest_block(room, source.dtype)
-    whole = all(task.fits(room) for task in tasks)
-    found = Decomposition(tol, largest, whole).solve(source, pairs, executor, watch)
+    found, left = how.solve(tasks[0].source, pairs, executor, watch)
     for number, fits in found.items():
-        if fits is not None:
-            yield tasks[number].key, fits, 0.0
-    return [task for number, task in enumerate(tasks) if found[number] is None]
+        yield tasks[number].key, fits, 0.0
+    return left
 
 
 def _solve_in_rounds(

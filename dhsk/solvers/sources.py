@@ -47,9 +47,10 @@ class Combination:
     Attributes
     ----------
     rows, columns
-        Samples, ascending, (a,) and (b,).
+        Samples, each once, (a,) and (b,).
     coef
-        Coefficients of one or several combinations, (b, k).
+        Coefficients of one or several combinations, (b, k). In float32, blocks of float32 entries
+        are multiplied in it, and added up in float64.
     """
 
     rows: Indices
@@ -104,6 +105,13 @@ class Source(Protocol):
 
     def diagonal(self) -> Floats:
         """Diagonal entries, (N,)."""
+
+    def approximate(self, room: int) -> "Source | None":
+        """The matrix as fast as it can be computed, for steps that are corrected by this one.
+
+        That takes at most `room` bytes, or none and is this source. None for a matrix whose blocks
+        cost more than their entries, as they are read from elsewhere.
+        """
 
 
 class ArraySource:
@@ -166,6 +174,10 @@ class ArraySource:
     def diagonal(self) -> Floats:
         """Diagonal entries."""
         return np.diagonal(self._K).astype(np.float64)
+
+    def approximate(self, room: int) -> None:
+        """Not needed: a matrix in memory is read as a whole."""
+        del room
 
 
 def products(source: Source, vectors: Sequence[tuple[Indices, Floats]]) -> Iterator[Floats]:

@@ -76,8 +76,8 @@ are found; with a tenth of the labels drawn at random, 0.22 to 0.44. Single pair
 12,000 samples and 5 features took 0.5 to 1.2 times the time of the whole matrix with 0.22, 0.7 to
 1.2 with 0.12, and up to 3.4 with 0.35."""
 
-SUPPORT_SHARE_OF_ALL: Final = 0.35
-"""The same for those that are found when all samples have been looked at."""
+MORE_OF_ALL: Final = 1.6
+"""The same for those that are found when all samples have been looked at, as a multiple."""
 
 MAX_ROUNDS: Final = 500
 """Most solutions on the set."""
@@ -123,8 +123,7 @@ class WorkingSet(PairState):
         tol: float,
         entry: float,
         largest: int,
-        *,
-        whole: bool,
+        leave: float = math.inf,
     ) -> None:
         dual = pair.dual
         self.pair = pair
@@ -137,14 +136,14 @@ class WorkingSet(PairState):
         self.solved, self._moved = False, True
         self._rounds = self._repeats = 0
         self._is_stale = np.ones(dual.shape[1], dtype=bool)
-        self._tol, self._entry, self._largest, self._whole = tol, entry, largest, whole
+        self._tol, self._entry, self._largest, self._leave = tol, entry, largest, leave
         self._used = np.flatnonzero(dual.boxes.any(axis=0))
         n = len(self._used)
         first = min(FIRST, max(LEAST, n // FIRST_SHARE), largest)
-        self._stages = _stages(dual, self._used, first, n // LAST_SHARE if whole else n)
+        self._stages = _stages(dual, self._used, first, n // LAST_SHARE if leave < math.inf else n)
         self.members = self._stages.pop(0)
         # Whether support vectors are to be foreseen; samples and support vectors of a stage.
-        self._foresees = whole and len(self._stages) > 0
+        self._foresees = leave < math.inf and len(self._stages) > 0
         self._seen: tuple[int, int] | None = None
         self.ring = self.members[:0]
         self.rows = self._stages.pop(0) if self._stages else self.members
@@ -225,7 +224,7 @@ class WorkingSet(PairState):
             return False
         power = math.log(support / least) / math.log(count / before)
         n = len(self._used)
-        return bool(support * (n / count) ** min(power, 1.0) > SUPPORT_SHARE * n)
+        return bool(support * (n / count) ** min(power, 1.0) > self._leave * n)
 
     def judge(self) -> None:
         """Choose what is next, now that the gradients of `rows` are known."""
@@ -261,8 +260,8 @@ class WorkingSet(PairState):
         """Look at the samples nearest to the margin until no violator is among them."""
         others = np.where(np.isin(known, self.members, assume_unique=True), -np.inf, excess)
         count = max(len(self._used) // NEAREST, len(self.members) // 2)
-        self.ring = np.sort(known[_highest(others, min(count, len(self.members)))])
-        self.rows = np.union1d(self.members, known[_highest(others, count)])
+        self.ring = np.sort(known[highest(others, min(count, len(self.members)))])
+        self.rows = np.union1d(self.members, known[highest(others, count)])
 
     def values(self) -> dict[str, Any]:
         """JSON values of an entry, with the number of stages that are left."""
@@ -301,18 +300,18 @@ class WorkingSet(PairState):
         support = len(self.support)
         if support >= self._largest or self._rounds >= MAX_ROUNDS:
             return True
-        return self._whole and support > SUPPORT_SHARE_OF_ALL * len(self._used)
+        return support > MORE_OF_ALL * self._leave * len(self._used)
 
     def _grow(self, known: Indices, excess: Floats, violators: int) -> None:
         """Make a set of the support vectors, violators, and samples near the margin."""
         support = self.support
         joining = min(violators, 2 * max(JOINING, len(support)))
         joining += max(SPARE, len(support) // 4)
-        others = _highest(excess, min(joining, self._largest - len(support)))
+        others = highest(excess, min(joining, self._largest - len(support)))
         self.members = np.union1d(support, known[others])
 
 
-def _highest(values: Floats, count: int) -> Indices:
+def highest(values: Floats, count: int) -> Indices:
     """Indices of the highest values, but not of -inf; of equal values some before more of them.
 
     Equal samples have equal values. They would fill a set, and leave no room for others.

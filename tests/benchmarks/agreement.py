@@ -105,7 +105,7 @@ def fits_of(source: Any, pairs: list[Pair], room: int | None) -> Any:
     """Fits of each pair by its number, in some bytes, or on working sets."""
     if room is None:
         solver = Decomposition(TOL, source.n)
-        return solver.solve(source, dict(enumerate(pairs)), Threads(2))
+        return solver.solve(source, dict(enumerate(pairs)), Threads(2))[0]
     tasks = (PairTask(k, source, pair) for k, pair in enumerate(pairs))
     return {k: fits for k, fits, _ in solve_pairs(tasks, TOL, room, Threads(2))}
 

@@ -20,7 +20,7 @@ from dhsk.solvers.pairs import PairTask, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource, Combination, Panel
 from dhsk.solvers.together import Together
-from dhsk.solvers.working_set import WorkingSet
+from dhsk.solvers.working_set import SUPPORT_SHARE, WorkingSet
 
 TOL = 1e-5
 
@@ -76,9 +76,13 @@ def separated(seed: int, n: int, classes: int = 2, noise: float = 0.0) -> tuple[
 
 
 def solve(source: ArraySource, pairs: list[Pair], largest: int = 10**6, threads: int = 1) -> Any:
-    """Fits of all pairs, None of those left to others."""
-    numbered = dict(enumerate(pairs))
-    return Decomposition(TOL, largest).solve(source, numbered, Threads(threads))
+    """Fits of all pairs but those left to others."""
+    return solved(Decomposition(TOL, largest), source, dict(enumerate(pairs)), Threads(threads))
+
+
+def solved(how: Decomposition, *given: Any) -> Any:
+    """Fits of all pairs but those left to others."""
+    return how.solve(*given)[0]
 
 
 def whole(K: Any, pairs: list[Pair]) -> dict[int, list[Fit]]:
@@ -229,13 +233,13 @@ def test_what_costs_less_goes_on(
     K, y = overlapping(n, shift, share, noise)
     (pair,) = make_pairs(y, np.ones((1, n)), [C])
     source = Computed(K)
-    (found,) = Decomposition(1e-3, n, whole=True).solve(source, {0: pair}, Threads(1)).values()
+    _, left = Decomposition(1e-3, n, SUPPORT_SHARE).solve(source, {0: pair}, Threads(1))
     # Blocks are symmetric: half of the entries are computed.
     squares = sum(size**2 for size in source.blocks)
     computed = source.entries + source.looked - squares / 2
-    assert computed < (0.1 if found is None else 1.0) * n**2 / 2
+    assert computed < (0.1 if left else 1.0) * n**2 / 2
     if (C < 1e-3 and share == 0.5) or noise == 0.4:
-        assert found is None
+        assert left
 
 
 def test_rounds_are_reported() -> None:
@@ -244,8 +248,12 @@ def test_rounds_are_reported() -> None:
     pairs = make_pairs(y, np.ones((1, len(y))), [10.0])
     source = Computed(K)
     seen: list[Round] = []
-    found = Decomposition(TOL, 10**6).solve(
-        source, dict(enumerate(pairs)), Threads(1), RoundWatch(seen.append)
+    found = solved(
+        Decomposition(TOL, 10**6),
+        source,
+        dict(enumerate(pairs)),
+        Threads(1),
+        RoundWatch(seen.append),
     )
     assert [one.pairs for one in seen] == [3] * len(seen)
     assert seen[-1].ended == 3
@@ -260,16 +268,12 @@ def test_rounding_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What no steps reach is given up, as close as rounding lets it, and says so."""
     K, y = separated(8, 400, noise=0.2)
     pairs = make_pairs(y, np.ones((1, len(y))), [1000.0])
-    ((fit,),) = (
-        Decomposition(1e-300, 10**6)
-        .solve(ArraySource(K), dict(enumerate(pairs)), Threads(1))
-        .values()
-    )  # type: ignore[misc]
+    numbered = dict(enumerate(pairs))
+    fit = solved(Decomposition(1e-300, 10**6), ArraySource(K), numbered, Threads(1))[0][0]
     assert not fit.converged
     assert fit.violation <= 1e-15 * (4 + 4 * np.abs(fit.coef).sum())
     monkeypatch.setattr("dhsk.solvers.working_set.MAX_ROUNDS", 1)
-    (left,) = solve(ArraySource(K), pairs).values()
-    assert left is None
+    assert not solve(ArraySource(K), pairs)
 
 
 class _KilledError(Exception):
@@ -284,9 +288,8 @@ def test_a_killed_call_goes_on(rounds: int, tmp_path: Path) -> None:
     pairs = make_pairs(y, np.array([fold != 0, fold != 1]) * 1.0, [1.0, 100.0])
     numbered = dict(enumerate(pairs))
     seen: list[Round] = []
-    expected = Decomposition(TOL, 10**6).solve(
-        ArraySource(K), numbered, Threads(1), RoundWatch(seen.append)
-    )
+    how = Decomposition(TOL, 10**6)
+    expected = solved(how, ArraySource(K), numbered, Threads(1), RoundWatch(seen.append))
     assert len(seen) > rounds
 
     def kill(one: Round) -> None:
@@ -299,14 +302,12 @@ def test_a_killed_call_goes_on(rounds: int, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
         with pytest.raises(_KilledError):
-            Decomposition(TOL, 10**6).solve(ArraySource(K), numbered, Threads(1), watch(kill))
+            how.solve(ArraySource(K), numbered, Threads(1), watch(kill))
     resumed: list[Round] = []
-    found = Decomposition(TOL, 10**6).solve(
-        ArraySource(K), numbered, Threads(1), watch(resumed.append)
-    )
+    found = solved(how, ArraySource(K), numbered, Threads(1), watch(resumed.append))
     assert resumed == seen[rounds:]
     for k, fits in expected.items():
-        for a, b in zip(fits or [], found[k] or [], strict=True):
+        for a, b in zip(fits, found[k], strict=True):
             np.testing.assert_array_equal(a.support, b.support)
             np.testing.assert_array_equal(a.coef, b.coef)
             assert replace(a, support=0, coef=0, seconds=0) == replace(  # type: ignore[arg-type]
@@ -322,16 +323,13 @@ def test_a_checkpoint_of_other_pairs_or_a_damaged_one_is_not_used(tmp_path: Path
     K, y = separated(10, 900, 3)
     pairs = make_pairs(y, np.ones((1, len(y))), [1.0])
     watch = RoundWatch(checkpoint=Checkpoint(tmp_path), name="one")
-    Decomposition(TOL, 10**6).solve(ArraySource(K), {0: pairs[0]}, Threads(1), watch)
-    found = Decomposition(TOL, 10**6).solve(
-        ArraySource(K), dict(enumerate(pairs)), Threads(1), watch
-    )
+    how, numbered = Decomposition(TOL, 10**6), dict(enumerate(pairs))
+    how.solve(ArraySource(K), {0: pairs[0]}, Threads(1), watch)
+    found = solved(how, ArraySource(K), numbered, Threads(1), watch)
     assert_solved(K, pairs, found)
     (file,) = tmp_path.glob("*.npz")
     file.write_bytes(file.read_bytes()[:-50])
-    found = Decomposition(TOL, 10**6).solve(
-        ArraySource(K), dict(enumerate(pairs)), Threads(1), watch
-    )
+    found = solved(how, ArraySource(K), numbered, Threads(1), watch)
     assert_solved(K, pairs, found)
 
 
@@ -343,7 +341,7 @@ def test_each_column_begins_with_both_classes() -> None:
     weights[1] = np.isin(np.arange(len(y)), rng.choice(len(y), 6, replace=False))
     weights[2] = np.isin(np.arange(len(y)), [np.flatnonzero(y == 0)[-1], np.flatnonzero(y)[3]])
     pairs = make_pairs(y, weights, [1.0])
-    (first,) = (WorkingSet(pair, TOL, 1.0, 10**6, whole=False) for pair in pairs)
+    (first,) = (WorkingSet(pair, TOL, 1.0, 10**6) for pair in pairs)
     assert first.pair.dual.part(first.members).counts.all()
     assert_solved(K, pairs, solve(ArraySource(K), pairs))
 
@@ -358,7 +356,8 @@ def test_equal_samples_do_not_fill_the_set() -> None:
     pairs = make_pairs(y.astype(int), np.ones((1, len(y))), [10.0])
     seen: list[Round] = []
     watch = RoundWatch(seen.append)
-    found = Decomposition(TOL, 10**6).solve(Computed(K), dict(enumerate(pairs)), Threads(1), watch)
+    numbered = dict(enumerate(pairs))
+    found = solved(Decomposition(TOL, 10**6), Computed(K), numbered, Threads(1), watch)
     assert_solved(K, pairs, found)
     assert len(seen) <= 12
 
@@ -378,7 +377,7 @@ def test_a_checkpoint_that_lacks_something_leaves_no_trace(tmp_path: Path) -> No
         some = {key: value for key, value in arrays.items() if key != lost}
         own = [{k: v for k, v in state.items() if k != lost} for state in values["states"]]
         checkpoint.put("one", some, {"states": own, "shared": values["shared"]})
-        states = [WorkingSet(pair, TOL, 1.0, 10**6, whole=False) for pair in pairs]
+        states = [WorkingSet(pair, TOL, 1.0, 10**6) for pair in pairs]
         assert not checkpoint.state(Together(states, {"entries": 0, "share": 0.0}), "one").resumed
         assert not any(state.ended or state.b.any() for state in states)
 
@@ -424,7 +423,7 @@ def test_every_state_is_restored_whole(n: int, noise: float, tol: float) -> None
     def judged(state: WorkingSet) -> None:
         nonlocal seen
         judge(state)
-        other = WorkingSet(pair, tol, 1.0, 10**6, whole=True)
+        other = WorkingSet(pair, tol, 1.0, 10**6, SUPPORT_SHARE)
         go_on(other, state)
         # What is left out must be set again before it is read.
         for name, value in vars(state).items():
@@ -436,7 +435,7 @@ def test_every_state_is_restored_whole(n: int, noise: float, tol: float) -> None
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WorkingSet, "judge", judged)
-        Decomposition(tol, 10**6, whole=True).solve(ArraySource(K), {0: pair}, Threads(1))
+        Decomposition(tol, 10**6, SUPPORT_SHARE).solve(ArraySource(K), {0: pair}, Threads(1))
     assert seen
 
 
@@ -444,9 +443,9 @@ def test_a_new_look_is_not_known_to_be_in_vain() -> None:
     """What the last solution changed is not in a checkpoint, so a look must not depend on it."""
     _, y = separated(16, 400)
     (pair,) = make_pairs(y, np.ones((1, len(y))), [1.0])
-    state = WorkingSet(pair, TOL, 1.0, 10**6, whole=False)
+    state = WorkingSet(pair, TOL, 1.0, 10**6)
     state._moved = False
     state._look_further()
-    other = WorkingSet(pair, TOL, 1.0, 10**6, whole=False)
+    other = WorkingSet(pair, TOL, 1.0, 10**6)
     go_on(other, state)
     assert state._moved == other._moved

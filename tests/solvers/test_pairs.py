@@ -142,7 +142,7 @@ def solve(made: Problem, weighting: str, room: str) -> tuple[list[Pair], list[li
     source = ArraySource(made.K)
     if room == "working sets":
         numbered = dict(enumerate(pairs))
-        found: Any = Decomposition(TOL, len(made.K)).solve(source, numbered, Threads(1))
+        found: Any = Decomposition(TOL, len(made.K)).solve(source, numbered, Threads(1))[0]
     else:
         found = fits_of(source, pairs, TOL, ROOMS[room](made.K), 1)
     return pairs, [found[k] for k in range(len(pairs))]

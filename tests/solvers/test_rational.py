@@ -72,8 +72,8 @@ def warm(K: Any, dual: Dual) -> list[Fit]:
 def on_working_sets(K: Any, dual: Dual) -> list[Fit]:
     """On sets of samples that grow."""
     pair = Pair(0, 1, np.arange(len(K)), dual)
-    (fits,) = Decomposition(TOL, 10**6).solve(ArraySource(K), {0: pair}, Threads(1)).values()
-    return fits
+    found, _ = Decomposition(TOL, 10**6).solve(ArraySource(K), {0: pair}, Threads(1))
+    return found[0]
 
 
 def in_rounds(K: Any, dual: Dual) -> list[Fit]:
