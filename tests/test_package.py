@@ -18,6 +18,7 @@ OWN = {"dhsk", "_typeshed"}
 HEAVY = {"numpy", "scipy", "sklearn", "dask", "distributed", "zarr", "pandas", "matplotlib"}
 
 
+@pytest.mark.slow
 def test_every_public_name_loads() -> None:
     """What `dir` shows can be had, and is what its home calls it."""
     for name in dir(dhsk):

@@ -68,6 +68,7 @@ def test_cv_says_it_first(run: Any, address: str, samples: Any) -> None:
     assert run(*CV, "--out", "p", "--cluster", address, "-q")[2] == ""
 
 
+@pytest.mark.slow
 def test_a_long_cv_names_the_ways_out(
     run: Any, address: str, samples: Any, monkeypatch: Any
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_long_cv_names_the_ways_out(
     assert err.splitlines()[1].startswith("this will be long. Sooner: a sample of some thousand")
 
 
+@pytest.mark.slow
 def test_finished_results_are_printed_again(
     run: Any, address: str, samples: Any, monkeypatch: Any
 ) -> None:
@@ -95,6 +97,7 @@ def test_finished_results_are_printed_again(
         assert "model.dhsk" in run(*words, "--model")[1]
 
 
+@pytest.mark.slow
 def test_disk_and_store_of_cv(run: Any, address: str, samples: Any) -> None:
     """A store is kept; one that is larger than --disk is refused before the folder is made."""
     words = (*CV, "--cluster", address, "--store", "g")

@@ -43,6 +43,7 @@ def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any) -> 
     assert run(*words)[0] == DONE
 
 
+@pytest.mark.slow
 def test_model_page_and_predictions_are_of_the_one_to_take(
     run: Any, samples: Any, address: Any
 ) -> None:
@@ -80,6 +81,7 @@ def test_one_kernel_needs_no_decision(run: Any, samples: Any, address: Any) -> N
     assert "Decision:" not in Path("o/report.html").read_text()
 
 
+@pytest.mark.slow
 def test_map_auto_and_a_model_with_its_weights(run: Any, samples: Any, address: Any) -> None:
     """Both maps are tried; what is trained on tf-idf predicts so."""
     X, y = samples

@@ -64,6 +64,7 @@ def test_quiet_reports_say_only_what_was_asked(run: Any, samples: Any) -> None:
     assert "next:" not in run("plan", "x.npy", "-q")[1]
 
 
+@pytest.mark.slow
 def test_quiet_cross_validations_keep_the_table_and_the_decision(
     run: Any, samples: Any, address: str
 ) -> None:
@@ -175,6 +176,7 @@ def first_line(words: list[str]) -> tuple[float, str, float]:
     return said, line, monotonic() - begin
 
 
+@pytest.mark.slow
 def test_the_first_line_comes_before_the_libraries(samples: Any) -> None:
     """It takes a small part of what loading takes, so it does not depend on how busy this is."""
     for _ in range(3):
@@ -185,6 +187,7 @@ def test_the_first_line_comes_before_the_libraries(samples: Any) -> None:
     assert said < whole / 3
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("words", [["--help"], ["info", "x.npy", "--quiet"], ["info", "--help"]])
 def test_help_and_quiet_commands_do_not_say_that_they_begin(words: list[str], samples: Any) -> None:
     """Nor those that print JSON."""

@@ -78,6 +78,7 @@ def strict(node: Any) -> Any:
     return node
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("volume", [None, "samples"])
 def test_pods_that_python_asks_for_are_valid(volume: str | None) -> None:
     """What `dhsk.connect("kubernetes")` submits has no unknown field."""

@@ -64,6 +64,7 @@ def test_a_column_of_another_unit_is_named(made: Any) -> None:
     assert "MinMaxScaler" in said
 
 
+@pytest.mark.slow
 def test_columns_have_names(tmp_path: Path) -> None:
     """Those of a table, at the command line, in one sentence."""
     from click.testing import CliRunner
