@@ -180,7 +180,7 @@ def bits(found: Any) -> Any:
             return repr(found)
 
 
-QUICK = {"exact", "low rank", "standard deviations", "grid", "grid of low rank", "diffusion map"}
+QUICK = {"exact", "low rank", "standard deviations", "grid", "grid of low rank"}
 """Methods of few entries."""
 
 

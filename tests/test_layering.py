@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 import dhsk
 from tests.parsed import parsed
 
@@ -60,11 +62,21 @@ def modules() -> list[Path]:
     return [file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py"]
 
 
+nodes_of = cache(parsed)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """Several tests read the trees of all files, whose 350,000 nodes go with the last one."""
+    yield
+    nodes_of.cache_clear()
+
+
 @cache
 def imports_of(file: Path) -> set[str]:
     """Full names of what a file imports, at the top or inside functions."""
     names: set[str] = set()
-    for node in parsed(file):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -166,7 +178,7 @@ def called(node: ast.AST) -> str:
 
 def strings_of(file: Path) -> Iterator[str]:
     """Strings, and first parts of those with values in them, but types and lists of names."""
-    nodes, passed = parsed(file), set()
+    nodes, passed = nodes_of(file), set()
     for node in nodes:
         parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
@@ -207,7 +219,7 @@ def test_modules_are_imported_by_statements() -> None:
     """By `import_module` only what may be lacking, and what is loaded late by a table."""
     found = set()
     for file in MODULES:
-        for node in parsed(file):
+        for node in nodes_of(file):
             if isinstance(node, ast.Call) and called(node) == "import_module":
                 asked = ast.unparse(node.args[0]).strip("f'\"")
                 found |= {name_of(file)} if asked.startswith("dhsk") else set()
@@ -235,7 +247,7 @@ def definitions() -> list[Definition]:
     found = []
     for file in PACKAGE.rglob("*.py"):
         module = name_of(file)
-        for node in parsed(file):
+        for node in nodes_of(file):
             if isinstance(node, ast.ClassDef):
                 found.append(Definition(module, node.name, is_class=True))
             elif isinstance(node, Function):
@@ -351,7 +363,7 @@ def test_tests_leave_what_is_private_to_its_room() -> None:
     for file in TESTS.rglob("*.py"):
         if not MAY_BE_PRIVATE.search(file.read_text()):
             continue
-        nodes = parsed(file)
+        nodes = nodes_of(file)
         ours = [n for n in (*patched(nodes), *origins(nodes).values()) if n.startswith("dhsk.")]
         wrong = {name for name in ours if is_private_elsewhere(name, room_of(file))}
         found |= {str(file.relative_to(TESTS)): wrong} if wrong else {}

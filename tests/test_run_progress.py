@@ -49,8 +49,12 @@ RUNS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+SLOW = ("search", "process", "iterative process")
+"""Runs of several heat kernels."""
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "search")) for name in RUNS]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in RUNS]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_run_is_one_bar(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

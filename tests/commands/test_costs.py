@@ -57,6 +57,7 @@ def test_only_long_runs_say_how_to_have_an_answer_sooner() -> None:
     )
 
 
+@pytest.mark.slow
 def test_cv_says_it_first(run: Any, address: str, samples: Any) -> None:
     """And the products that it said would not stay have gone; quiet commands say nothing."""
     code, _, err = run(*CV, "--out", "o", "--cluster", address)

@@ -82,6 +82,7 @@ def test_a_run_that_goes_on_writes_the_same_bytes(
     assert Path("cut/predictions.csv").read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_a_store_has_no_ids(run: Any, cv: Any, samples: Any, address: str, table: Any) -> None:
     """Rows are numbered; of two classes there is one decision."""
     made = run("gram", "x.npy", "--out", "g", "--kernel", "cosine", "--cluster", address)

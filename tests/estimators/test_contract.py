@@ -35,10 +35,10 @@ QUICK = [
     dhsk.HeatKernelRidge(kernel=GAUSSIAN),
     dhsk.HeatGaussianProcessRegressor(kernel=GAUSSIAN),
     dhsk.HeatOneClassSVM(kernel=GAUSSIAN),
-    dhsk.HeatKernelPCA(),
+    dhsk.HeatKernelPCA(kernel=GAUSSIAN),
     dhsk.HeatSpectralClustering(kernel=GAUSSIAN),
-    dhsk.NystromFeatures(),
-    dhsk.NystromSVC(),
+    dhsk.NystromFeatures(kernel=GAUSSIAN),
+    dhsk.NystromSVC(kernel=GAUSSIAN),
 ]
 """At an automatic time the samples of each check have a kernel of their own, which is proven."""
 
@@ -53,14 +53,14 @@ OTHERS = [
     dhsk.HeatGaussianProcessRegressor(time_scale=1.0, solver="iterative", preconditioner_rank=5),
     dhsk.HeatOneClassSVM(),
     dhsk.HeatOneClassSVM(sphere_map="projective"),
-    dhsk.HeatKernelPCA(kernel=GAUSSIAN),
+    dhsk.HeatKernelPCA(),
     dhsk.HeatSpectralClustering(),
     dhsk.HeatSpectralClustering(sphere_map="projective", assign_labels="cluster_qr"),
-    dhsk.NystromFeatures(kernel=GAUSSIAN),
+    dhsk.NystromFeatures(),
     dhsk.NystromFeatures(kernel=GAUSSIAN, selection="uniform", oversampling=1.5),
     dhsk.NystromFeatures(kernel=GAUSSIAN, selection="kmeans", oversampling=1.5),
     dhsk.NystromSVC(time_scale=0.5, random_state=0),
-    dhsk.NystromSVC(kernel=GAUSSIAN),
+    dhsk.NystromSVC(),
     dhsk.NystromSVC(kernel=GAUSSIAN, loss="logistic", selection="uniform"),
 ]
 

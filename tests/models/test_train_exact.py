@@ -48,7 +48,7 @@ def assert_equal(first: dhsk.HeatSVC, second: dhsk.HeatSVC) -> None:
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 
-@pytest.mark.slow(beyond=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 4])
 def test_the_model_is_that_of_whole_matrices(
     classes: int, client: Any, monkeypatch: pytest.MonkeyPatch

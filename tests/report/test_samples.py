@@ -60,6 +60,7 @@ def test_no_mistakes_are_told(results: Any, page_of: Any) -> None:
     assert "Every held-out sample was predicted right." in text
 
 
+@pytest.mark.slow
 def test_of_many_mistakes_some_are_listed(results: Any, page_of: Any) -> None:
     """The count is that of all."""
     text = page_of(results(examined=examined(n_wrong=1234))).text

@@ -142,6 +142,7 @@ def test_the_table_has_gap_and_bounds(results: Any, page_of: Any) -> None:
     assert "heat s=1 10 0.928 0.006 1,240 0.00093 0.012 4,321 1.75 6.1 s" in table
 
 
+@pytest.mark.slow
 def test_fits_that_did_not_converge_are_told(results: Any, page_of: Any, page: Any) -> None:
     """The head counts the fits and says what helps; the table marks their cells."""
     assert "converge" not in page.text
@@ -345,6 +346,7 @@ def test_a_grid_of_many_C_is_no_empty_map(results: Any, page_of: Any) -> None:
     assert "C" not in page.words[: page.words.index("Accuracy by fold")]
 
 
+@pytest.mark.slow
 def test_a_search_is_told(results: Any, page_of: Any) -> None:
     """Where it ended, and raw C."""
     text = page_of(scaled_results(results)).text.replace("\N{NO-BREAK SPACE}", " ")

@@ -94,7 +94,7 @@ def test_columns_are_those_of_a_direct_count(
 
 @given(strings=st.lists(BASES, min_size=1), lengths=RANGES, canonical=st.booleans())
 @example(strings=["ACGTTG" * 20], lengths=(31, 64), canonical=True)
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_dna_is_hashed_without_other_letters(
     strings: list[str], lengths: tuple[int, int], canonical: bool
 ) -> None:
