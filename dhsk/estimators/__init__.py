@@ -2,6 +2,7 @@
 
 from dhsk.estimators.gaussian_process import HeatGaussianProcessRegressor
 from dhsk.estimators.kernel_pca import HeatKernelPCA
+from dhsk.estimators.libsvm_svc import SVC
 from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap, TfidfMap
 from dhsk.estimators.nystrom import NystromFeatures
 from dhsk.estimators.nystrom_svc import NystromSVC
@@ -11,6 +12,7 @@ from dhsk.estimators.spectral_clustering import HeatSpectralClustering
 from dhsk.estimators.svc import HeatSVC
 
 __all__ = [
+    "SVC",
     "HeatGaussianProcessRegressor",
     "HeatKernelPCA",
     "HeatKernelRidge",

@@ -8,12 +8,14 @@ from dhsk.errors import InputError
 from dhsk.kernels.base import Kernel
 from dhsk.kernels.euclidean import CosineKernel, LinearKernel, PolynomialKernel
 from dhsk.kernels.gaussian import GaussianKernel
+from dhsk.kernels.given import PrecomputedKernel, unit_vectors
 from dhsk.kernels.heat import TIME_SCALES, HeatKernel, HeatTimeDerivative, time_at_scale
 from dhsk.kernels.hyperbolic import HyperbolicHeatKernel
 from dhsk.kernels.nodes import NodeKernel
 from dhsk.kernels.parametrix import ParametrixKernel
 from dhsk.kernels.rows import as_rows, inner_product, require_unit_rows, squared_norms
 from dhsk.kernels.rowwise import RowKernel
+from dhsk.kernels.scaled import ScaledPolynomialKernel, SigmoidKernel
 from dhsk.kernels.smoothed import SmoothedKernel
 from dhsk.kernels.spherical import SphericalKernel
 from dhsk.kernels.stretched import (
@@ -37,7 +39,10 @@ __all__ = [
     "NodeKernel",
     "ParametrixKernel",
     "PolynomialKernel",
+    "PrecomputedKernel",
     "RowKernel",
+    "ScaledPolynomialKernel",
+    "SigmoidKernel",
     "SmoothedKernel",
     "SphericalKernel",
     "StretchedGaussianKernel",
@@ -56,6 +61,7 @@ __all__ = [
     "stretched",
     "time_at_scale",
     "unit_of",
+    "unit_vectors",
 ]
 
 _BY_NAME: Final[tuple[type[Kernel], ...]] = (
@@ -78,6 +84,9 @@ _OTHERS: Final[tuple[type[Kernel], ...]] = (
     StretchedGaussianKernel,
     HeatTimeDerivative,
     NodeKernel,
+    ScaledPolynomialKernel,
+    SigmoidKernel,
+    PrecomputedKernel,
 )
 
 _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
