@@ -1,6 +1,7 @@
 """What the drop-ins of scikit-learn's estimators share: its kernels, weights and attributes."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
@@ -40,7 +41,7 @@ class DropIn(HeatEstimator):
     values with the samples of the fit.
     """
 
-    _headings = {
+    _headings: ClassVar[Mapping[str, str]] = {
         **HeatEstimator._headings,
         "overflow": "The dual coefficients or intercepts are not finite",
     }
