@@ -2,6 +2,7 @@
 
 from dhsk.estimators.gaussian_process import HeatGaussianProcessRegressor
 from dhsk.estimators.kernel_pca import HeatKernelPCA
+from dhsk.estimators.libsvm_one_class import OneClassSVM
 from dhsk.estimators.libsvm_svc import SVC
 from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap, TfidfMap
 from dhsk.estimators.nystrom import NystromFeatures
@@ -22,6 +23,7 @@ __all__ = [
     "HypersphericalMap",
     "NystromFeatures",
     "NystromSVC",
+    "OneClassSVM",
     "ProjectiveMap",
     "TfidfMap",
 ]

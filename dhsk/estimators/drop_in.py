@@ -25,6 +25,7 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, LinearKernel, PrecomputedKernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
+from dhsk.models.given import check_square
 from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRows
 from dhsk.samples.variance import gamma_of_scale
@@ -133,10 +134,13 @@ class DropIn(HeatEstimator):
             if issparse(X):
                 raise TypeError("Sparse precomputed kernels are not supported.")
             found = super(HeatEstimator, self)._validated(X, **options)  # finite too
+            if fits:
+                check_square(_first(found))
         else:
             found = super()._validated(X, **options)
         if fits:
-            self._shape = np.shape(X) if self._is_function else _first(found).shape
+            shape = np.shape(X) if self._is_function else _first(found).shape
+            self._shape = np.array(shape)
             self._sparse = issparse(_first(found))
         return found
 
@@ -236,6 +240,16 @@ def _is_full(X: Any) -> bool:
     sparse: Any = X
     each: int = sparse.data.itemsize + sparse.indices.itemsize
     return bool(sparse.nnz * each >= 8 * sparse.shape[0] * sparse.shape[1])
+
+
+def terminated_early(max_iter: int, complaint: str) -> str:
+    """What a fit that did not converge says, in scikit-learn's words if it was to end early."""
+    if max_iter == -1:
+        return complaint
+    return (
+        f"Solver terminated early (max_iter={max_iter}).  Consider pre-processing your data with "
+        f"StandardScaler or MinMaxScaler. {complaint}"
+    )
 
 
 def _first(found: Any) -> Any:

@@ -15,7 +15,7 @@ from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.classifier import with_probabilities
-from dhsk.estimators.drop_in import DropIn
+from dhsk.estimators.drop_in import DropIn, terminated_early
 from dhsk.estimators.exact import ExactClassifier
 from dhsk.estimators.saving import DEPRECATED
 from dhsk.execution.run import Run
@@ -194,12 +194,8 @@ class SVC(DropIn, ExactClassifier):
             super()._check_bound()
 
     def _complaint(self, model: SvcModel) -> str | None:
-        if self.max_iter == -1 or model.certificates.converged.all():
-            return super()._complaint(model)
-        return (
-            f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your "
-            f"data with StandardScaler or MinMaxScaler. {model.certificates.unconverged}"
-        )
+        complaint = super()._complaint(model)
+        return None if complaint is None else terminated_early(self.max_iter, complaint)
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
         model = super()._train(problem, samples, row_map, run)

@@ -1,7 +1,6 @@
 """The drop-in for scikit-learn's SVC: its optimum, its attributes, and what is not in its tests."""
 
 import pickle
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
@@ -306,29 +304,3 @@ def test_verbose_shows_bars(capsys: pytest.CaptureFixture[str]) -> None:
         assert model._shows(seen.append) == seen.append
         shown.append(model.fit(*digits(2, 20)))
     assert capsys.readouterr().out == ""
-
-
-WEIGHTS_OF_GAMMA = {
-    f"check_sample_weight_equivalence_on_{kind}_data": (
-        'gamma="scale" is that of the samples without their weights, as in scikit-learn, whose own '
-        "SVC does not pass either"
-    )
-    for kind in ("dense", "sparse")
-}
-
-
-def expected_to_fail(estimator: Any) -> dict[str, str]:
-    """Checks that gamma="scale" does not pass."""
-    return WEIGHTS_OF_GAMMA if estimator.gamma == "scale" and estimator.kernel == "rbf" else {}
-
-
-@parametrize_with_checks(
-    [dhsk.SVC(), dhsk.SVC(kernel="linear"), dhsk.SVC(kernel="precomputed"), dhsk.SVC(gamma=0.5)],
-    expected_failed_checks=expected_to_fail,
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_contract(estimator: Any, check: Any) -> None:
-    """Every check but those of weights for gamma="scale"."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
     tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9), reason="tests of 1.9 are known"
 )
 
-OURS = {name: getattr(dhsk, name) for name in ("SVC",)}
+OURS = {name: getattr(dhsk, name) for name in ("SVC", "OneClassSVM")}
 
 FILES = ("test_svm", "test_sparse")
 
