@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from dhsk.estimators import (
         SVC,
+        SVR,
         HeatGaussianProcessRegressor,
         HeatKernelPCA,
         HeatKernelRidge,
@@ -92,7 +93,7 @@ _HOME = {
         "StoreError", "StoreMismatchError", "ZeroRowsWarning",
     ],
     "estimators": [
-        "SVC",
+        "SVC", "SVR",
         "HeatGaussianProcessRegressor",
         "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
         "HypersphericalMap", "NystromFeatures",
@@ -124,10 +125,10 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
-    "SVC", "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning", "CorruptTileError",
-    "CosineKernel", "CvResult", "DhskError", "Fitting", "GaussianKernel", "GramMatrices",
-    "GramMatrix", "GramView", "HeatGaussianProcessRegressor", "HeatKernel", "HeatKernelPCA",
-    "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
+    "SVC", "SVR", "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning",
+    "CorruptTileError", "CosineKernel", "CvResult", "DhskError", "Fitting", "GaussianKernel",
+    "GramMatrices", "GramMatrix", "GramView", "HeatGaussianProcessRegressor", "HeatKernel",
+    "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
     "HeatTimeDerivative", "HyperbolicHeatKernel", "HypersphericalMap", "IncompleteStoreError",
     "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel", "LowRank",
     "MeanDiscrepancy", "NystromFeatures", "NystromSVC", "OneClassSVM", "Output",

@@ -4,6 +4,7 @@ from dhsk.estimators.gaussian_process import HeatGaussianProcessRegressor
 from dhsk.estimators.kernel_pca import HeatKernelPCA
 from dhsk.estimators.libsvm_one_class import OneClassSVM
 from dhsk.estimators.libsvm_svc import SVC
+from dhsk.estimators.libsvm_svr import SVR
 from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap, TfidfMap
 from dhsk.estimators.nystrom import NystromFeatures
 from dhsk.estimators.nystrom_svc import NystromSVC
@@ -14,6 +15,7 @@ from dhsk.estimators.svc import HeatSVC
 
 __all__ = [
     "SVC",
+    "SVR",
     "HeatGaussianProcessRegressor",
     "HeatKernelPCA",
     "HeatKernelRidge",

@@ -48,6 +48,9 @@ DIGITS: Final = 3
 LEAST_C: Final = 1e-30
 """Least C, and the inverse of the largest, that both classifiers take."""
 
+LARGEST_C: Final = 1 / LEAST_C
+"""The C that stands for an infinite one."""
+
 
 def check_auto(name: str, value: object) -> None:
     """Raise InputError unless a parameter is a number above 0 or "auto"."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, Self
 
+import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -261,7 +262,8 @@ def rows_of_fit(estimator: HeatEstimator) -> Rows:
 def _sums_of_block(kernel: Kernel, fitted: Rows, coef: Floats, rows: Rows) -> Any:
     """Products of the kernel matrix of a block and fitted rows with coefficients."""
     parts = blocks(fitted.shape[0], SUPPORT)
-    return sum(kernel.of_rows(rows, fitted[part]) @ coef[part] for part in parts)
+    none = np.zeros((rows.shape[0], coef.shape[1]))  # a regression may need no support vector
+    return sum((kernel.of_rows(rows, fitted[part]) @ coef[part] for part in parts), none)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MethodType
-from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
 from dhsk.errors import InputError, InputWarning
-from dhsk.estimators.automatic import LEAST_C, Auto, SamplePairs, check_auto, is_auto
+from dhsk.estimators.automatic import LARGEST_C, Auto, SamplePairs, check_auto, is_auto
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
 from dhsk.estimators.saving import READERS, is_of, read_by_other
@@ -37,9 +37,6 @@ from dhsk.samples.weighted import (
     inverse_frequencies,
     parse_map_name,
 )
-
-LARGEST_C: Final = 1 / LEAST_C
-"""The C that stands for an infinite one."""
 
 Model = TypeVar("Model", SvcModel, LowRankModel)
 

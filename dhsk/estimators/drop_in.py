@@ -156,9 +156,10 @@ class DropIn(HeatEstimator):
         fitted = X if fits else self._X_fit
         K: Any = self.kernel(X, fitted)
         K = check_array(_dense(K), dtype=np.float64)
-        n = self._shape[0] if not fits else K.shape[0]
-        if K.shape[1] != n:
-            raise InputError(f"the kernel's matrix is {K.shape[0]} x {K.shape[1]}, not {n} wide")
+        wanted = _count(X), _count(fitted)
+        if K.shape != wanted:
+            found, right = ("x".join(map(str, shape)) for shape in (K.shape, wanted))
+            raise InputError(f"the kernel made a {found} matrix of samples whose matrix is {right}")
         if fits:
             self._X_fit = X
         return K if y is None else (K, y)
@@ -225,6 +226,11 @@ def gamma_of(kernel: Kernel) -> float:
     """scikit-learn's gamma of a kernel; 0 for one without it."""
     sigma = getattr(kernel, "sigma", None)
     return float(getattr(kernel, "scale", 0.0) if sigma is None else 0.5 / sigma**2)
+
+
+def _count(X: Any) -> int:
+    """Number of samples of any kind."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _dense(K: Any) -> Any:

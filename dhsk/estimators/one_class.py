@@ -12,21 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.bars import Show
-from dhsk.errors import BudgetError, InputError
+from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.base import HeatEstimator
-from dhsk.execution.limits import own_room
+from dhsk.execution.limits import core_count, own_room
 from dhsk.execution.run import Run
+from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite, positive_parameter
 from dhsk.kernels.centre import with_all_entries
-from dhsk.models.given import fitted_rows, source_of_fit
 from dhsk.models.rescaling import kernel_in, unit_for
+from dhsk.models.single import check_room, fitted_rows, source_of_fit
 from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.one_class import OneClassFit, solve_one_class, solve_one_class_on_sets
-from dhsk.solvers.smo import matrix_bytes, padded
-from dhsk.solvers.tube import SMALLEST_SET, WHOLE, TubeLimits
-from dhsk.units import format_bytes
+from dhsk.solvers.smo import padded
+from dhsk.solvers.tube import WHOLE, TubeLimits
 
 FEW: Final = 0.1
 """Largest nu of many samples for which the columns of the support vectors are fewer than all."""
@@ -99,8 +99,8 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         if fits and not few and most is None:
             K = source.block(np.arange(n))
             return solve_one_class(K, weights, self.nu, self.tol, run.report)
-        _check_room(n, source.dtype, room, most)
-        limits = TubeLimits(self.tol, room, most)
+        check_room(n, source.dtype, room, most)
+        limits = TubeLimits(self.tol, room, most, executor=Threads(core_count()))
         return solve_one_class_on_sets(source, weights, self.nu, limits, run.report)
 
     @property
@@ -229,20 +229,3 @@ class HeatOneClassSVM(OneClassEstimator):
     def _keep(self, support: Indices, coef: Floats) -> None:
         self.support_, self.dual_coef_ = support, coef
         self.offset_ = self._constant + self.unit_ * self._boundary
-
-
-def _check_room(n: int, dtype: "np.dtype[Any]", room: int, most: int | None) -> None:
-    """Raise BudgetError if a fit cannot have its matrix, or the smallest one of a set."""
-    if most is None:
-        least = 8 * matrix_bytes(min(n, SMALLEST_SET), dtype)
-        if least > room:
-            raise BudgetError(
-                f"a fit of {n:,} samples takes {format_bytes(least)} beside them, but there is "
-                f"room for {format_bytes(room)}: give more memory"
-            )
-    elif matrix_bytes(n, dtype) > room:
-        raise BudgetError(
-            f"a fit with max_iter={most} is made on the whole matrix, which takes "
-            f"{format_bytes(matrix_bytes(n, dtype))}, but there is room for {format_bytes(room)}: "
-            "allow more memory, or leave out max_iter"
-        )

@@ -2,7 +2,9 @@
 
 They maximise s'b - zone |b|_1 - b'Kb/2 over bounds of b and a given sum of it; the gradient is
 f = s - K b. Small ones are solved on their whole matrix, others on sets of those samples that
-violate the optimality conditions most [1]_, from the columns of which all gradients follow.
+violate the optimality conditions most [1]_, from the columns of which all gradients follow. Where
+these are many, or sets take many rounds, steps are made on the whole matrix in float32, if it fits,
+from gradients that are computed anew in float64 as often as that is needed.
 
 Rejected: LIBSVM's doubled problem of 2N variables, of which at most one of a pair is not 0 at an
 optimum (twice the gradients in each step; see `dhsk.solvers.smo`).
@@ -13,18 +15,28 @@ References
 """
 
 from dataclasses import dataclass
+from itertools import count, starmap
 from math import log
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats, Indices, blocks
+from dhsk.caching import cached_value
+from dhsk.execution.tasks import Executor
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.dual import MAX_STEPS
 from dhsk.solvers.pairs import FINE_SAMPLES, FINE_TOLERANCE, MORE_STEPS, SINGLE_TOLERANCE
-from dhsk.solvers.smo import ascend, largest_entry, matrix_bytes, rounding_of, settle
-from dhsk.solvers.sources import ArraySource, Combination, Source
+from dhsk.solvers.smo import (
+    ascend,
+    largest_entry,
+    matrix_bytes,
+    padded,
+    rounding_of,
+    settle,
+)
+from dhsk.solvers.sources import ArraySource, Combination, Source, fill_symmetric
 
 WHOLE: Final = 4096
 """Most samples that are solved on their whole matrix, of 200 MB with its float32 copy."""
@@ -32,8 +44,16 @@ WHOLE: Final = 4096
 POLISHES: Final = 3
 """Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
 
+SUPPORT_SHARE: Final = 0.1
+MOST_ROUNDS: Final = 16
+"""Share of the samples with coefficients, and number of sets, from which on the whole matrix pays.
+"""
+
 LEAST_SET, LARGEST_SET, SET_SHARE = 1024, 4096, 32
 """Samples of a set: this share of all, within these bounds."""
+
+STRIP: Final = 1024
+"""Rows of the whole matrix that are computed at a time."""
 
 SMALLEST_SET: Final = 64
 """Samples of a set where memory is scarce."""
@@ -83,6 +103,14 @@ class TubeProblem:
         ends = np.array([grows.max(initial=-np.inf), shrinks.min(initial=np.inf)])
         return float(ends[np.isfinite(ends)].mean())
 
+    def gap(self, b: Floats, f: Floats, intercept: float) -> float:
+        """Duality gap of a regression, whose bounds are symmetric, relative to the primal."""
+        norm2 = float(b @ (self.linear - f))
+        errors = np.maximum(np.abs(f - intercept) - self.zone, 0.0)
+        primal = norm2 / 2 + float(self.upper @ errors)
+        dual = float(self.linear @ b) - self.zone * float(np.abs(b).sum()) - norm2 / 2
+        return (primal - dual) / primal if primal > 0 else 0.0
+
     def settle(self, b: Floats) -> None:
         """Set coefficients within rounding of a bound, or of 0, to it, in place."""
         if self.zone > 0:
@@ -104,6 +132,8 @@ class TubeLimits:
     """Steps after which to end, on the whole matrix; None for no bound but the usual one."""
     fine: float = FINE_TOLERANCE
     """Violation to which small problems are solved, if that takes few steps more."""
+    executor: Executor | None = None
+    """Computes parts of a whole matrix; None for one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +143,11 @@ class TubeFit:
     b: Floats
     f: Floats
     steps: int
+
+
+def fine_tolerance(problem: TubeProblem) -> float:
+    """Violation to which small problems are solved, in units of the linear term."""
+    return FINE_TOLERANCE * max(1.0, float(np.abs(problem.linear).max()))
 
 
 def solve_tube(
@@ -166,13 +201,14 @@ def _on_whole(
     if entry <= np.finfo(np.float32).max / n and K.dtype == np.float64:
         steps += go_on(K.astype(np.float32), max(limits.tol, SINGLE_TOLERANCE), most)
     for _ in range(1 + POLISHES):
-        if problem.violation(b, f) <= limits.tol:
+        if problem.violation(b, f) <= limits.tol or steps >= most:
             break
-        more = go_on(K, limits.tol, most)
+        more = go_on(K, limits.tol, most - steps)
         steps += more
         if not more:
             break
-    if K.dtype == np.float64 and n <= FINE_SAMPLES and limits.tol > limits.fine:
+    fine = K.dtype == np.float64 and n <= FINE_SAMPLES and limits.tol > limits.fine
+    if fine and problem.violation(b, f) <= limits.tol:
         steps += go_on(K, limits.fine, max(MORE_STEPS * steps, LEAST_AT_ONCE))
     told.end(problem.violation(b, f))
     return TubeFit(b, f, steps)
@@ -190,17 +226,20 @@ def _gradient(K: NDArray[Any], problem: TubeProblem, b: Floats) -> Floats:
 def _on_sets(
     source: Source, problem: TubeProblem, start: Floats, limits: TubeLimits, report: OnProgress
 ) -> TubeFit:
-    """Solve a problem on sets of its samples."""
-    b, steps = start.copy(), 0
+    """Solve a problem on sets of its samples, or on its matrix in float32."""
+    b, steps, most = start.copy(), 0, max(MAX_STEPS, 100 * source.n)
     f = problem.linear - _columns(source, b)
-    entry = float(np.abs(source.diagonal()).max())
+    single = _Single(source, limits)
     told = ViolationReport(report, problem.violation(b, f), limits.tol)
     for _ in range(1 + POLISHES):
-        more = _sets(source, problem, (b, f), entry, limits, told)
-        steps += more
+        if not single.made:
+            steps += _sets(source, problem, (b, f), limits, single, told)
+        if single.made:
+            steps += _steps_in_single(single.matrix, problem, (b, f), limits.tol, most)
         problem.settle(b)
         f = problem.linear - _columns(source, b)
-        if not more or problem.violation(b, f) <= limits.tol:
+        told(problem.violation(b, f))
+        if problem.violation(b, f) <= limits.tol or steps >= most:
             break
     told.end(problem.violation(b, f))
     return TubeFit(b, f, steps)
@@ -210,18 +249,20 @@ def _sets(
     source: Source,
     problem: TubeProblem,
     state: tuple[Floats, Floats],
-    entry: float,
     limits: TubeLimits,
+    single: "_Single",
     told: "ViolationReport",
 ) -> int:
     """Improve coefficients and gradients, in place, set by set; return the number of steps."""
     (b, f), steps, members = state, 0, np.zeros(0, np.intp)
     most, size = max(MAX_STEPS, 100 * source.n), set_size(source, limits.room)
-    while steps < most:
+    entry = float(np.abs(source.diagonal()).max())
+    for rounds in count():
         violation = problem.violation(b, f)
         told(violation)
-        if violation <= max(limits.tol, rounding_of(np.abs(f).max(), entry, np.abs(b).sum())):
-            break
+        least = max(limits.tol, rounding_of(np.abs(f).max(), entry, np.abs(b).sum()))
+        if violation <= least or steps >= most or single.pays(b, rounds):
+            return steps
         members = _chosen(problem, b, f, members, size)
         own = problem.part(members)
         K, new, g = source.block(members), b[members], f[members]
@@ -230,10 +271,60 @@ def _sets(
         change = np.zeros(len(b))
         change[members] = new - b[members]
         if not change.any():
-            break  # rounding lets nothing more be gained
+            return steps  # rounding lets nothing more be gained
         f -= _columns(source, change)
         b[members] = new
         steps += more
+    return steps
+
+
+class _Single:
+    """The whole matrix in float32, made when it pays, if it fits."""
+
+    def __init__(self, source: Source, limits: TubeLimits) -> None:
+        self._source, self._executor = source, limits.executor
+        self._fits = 4 * source.n * padded(source.n) <= limits.room
+        self.made = False
+
+    def pays(self, b: Floats, rounds: int) -> bool:
+        """Whether many samples have coefficients, or there were many rounds."""
+        many = np.count_nonzero(b) > SUPPORT_SHARE * len(b) or rounds >= MOST_ROUNDS
+        self.made = bool(rounds > 0 and many and self._fits)
+        return self.made
+
+    @cached_value
+    def matrix(self) -> NDArray[Any]:
+        """The matrix, (n, padded(n))."""
+        n = self._source.n
+        K = np.zeros((n, padded(n)), np.float32)
+        strips = ((K, part) for part in blocks(n, STRIP))
+        run = self._executor.run if self._executor else starmap
+        for _ in run(self._fill, strips):
+            continue
+        return K
+
+    def _fill(self, K: NDArray[Any], part: slice) -> None:
+        """Fill some rows from the diagonal on, and the columns below: the task of a thread."""
+        rows, columns = np.arange(part.start, part.stop), np.arange(part.start, self._source.n)
+        for panel in self._source.panels(rows, [columns]):
+            i, j = part.start + panel.rows[0], part.start + panel.columns[0]
+            fill_symmetric(K, panel.values, i, j)
+
+
+def _steps_in_single(
+    K: NDArray[Any],
+    problem: TubeProblem,
+    state: tuple[Floats, Floats],
+    tol: float,
+    most: int,
+) -> int:
+    """Improve coefficients, in place, by steps on a matrix in float32.
+
+    What its rounding leaves is what the coefficients change by, times 6e-8: little, where the
+    gradient is new.
+    """
+    b, f = state
+    steps, _ = ascend(K, (problem.lower, problem.upper), b, f, tol / 2, most, zone=problem.zone)
     return steps
 
 

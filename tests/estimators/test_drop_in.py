@@ -32,7 +32,7 @@ def expected_to_fail(estimator: Any) -> dict[str, str]:
 @parametrize_with_checks(
     [
         kind(**own)
-        for kind in (dhsk.SVC, dhsk.OneClassSVM)
+        for kind in (dhsk.SVC, dhsk.OneClassSVM, dhsk.SVR)
         for own in ({}, {"kernel": "linear"}, {"gamma": 0.5}, {"kernel": "precomputed"})
     ],
     expected_failed_checks=expected_to_fail,

@@ -182,10 +182,10 @@ def test_other_matrices_are_refused(given: Any, message: str) -> None:
 def test_a_function_that_makes_no_matrix_is_refused() -> None:
     """At the fit, and at the prediction."""
     X, y = digits(2, 20)
-    with pytest.raises(InputError, match="the kernel's matrix is 20 x 64, not 20 wide"):
+    with pytest.raises(InputError, match="a 20x64 matrix of samples whose matrix is 20x20"):
         dhsk.SVC(kernel=lambda A, _: A).fit(X, y)
     model = dhsk.SVC(kernel=lambda A, B: A @ B.T if len(A) == 20 else A[:, :3]).fit(X, y)
-    with pytest.raises(InputError, match="the kernel's matrix is 5 x 3, not 20 wide"):
+    with pytest.raises(InputError, match="a 5x3 matrix of samples whose matrix is 5x20"):
         model.predict(X[:5])
 
 

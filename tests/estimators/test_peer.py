@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
     tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9), reason="tests of 1.9 are known"
 )
 
-OURS = {name: getattr(dhsk, name) for name in ("SVC", "OneClassSVM")}
+OURS = {name: getattr(dhsk, name) for name in ("SVC", "SVR", "OneClassSVM")}
 
 FILES = ("test_svm", "test_sparse")
 
@@ -40,6 +40,7 @@ OTHERS = ("NuSVC", "NuSVR", "LinearSVC", "LinearSVR")
 
 KNOWN = {
     "test_bad_input": "sparse samples are predicted whatever the fit was of",
+    "test_svr_errors": "refuses a matrix of other samples when it is fitted, not at predictions",
     "test_svc_raises_error_internal_representation": "sets a private array of scikit-learn's",
     "test_tweak_params": "sets a private array of scikit-learn's",
 }
