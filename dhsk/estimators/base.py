@@ -42,6 +42,7 @@ from dhsk.samples import (
     parse_zero_rule,
 )
 from dhsk.samples.memory import are_texts, from_memory
+from dhsk.samples.variance import mapped_gamma, usual_width
 from dhsk.samples.weighted import MapName, fixed_map
 from dhsk.units import parse_bytes
 
@@ -130,7 +131,12 @@ class HeatEstimator(SavedEstimator):
 
     def _kernel_at(self, samples: Samples, time_scale: float) -> Kernel:
         """The kernel for some samples, at a time if its name has one."""
-        return parse_kernel(self.kernel or HeatKernel.name, samples.shape[1], time_scale)
+        name, chosen = self.kernel or HeatKernel.name, fixed_map(self.sphere_map)
+
+        def width() -> float:
+            return usual_width(mapped_gamma(samples, chosen))
+
+        return parse_kernel(name, samples.shape[1], time_scale, width)
 
     def _check_map(self) -> None:
         """Check the name of the map."""

@@ -32,8 +32,8 @@ SHARED: Final = {
     ),
     "kernel": (
         "A kernel of dhsk; None for the heat kernel at `time_scale`; or a name: "
-        '"heat" and "parametrix" at `time_scale`, "gaussian" with sigma=1, "polynomial" with '
-        'degree=2 and offset=1, "cosine", "linear".'
+        '"heat" and "parametrix" at `time_scale`, "gaussian" with a width by the variance of the '
+        'samples, "polynomial" with degree=2 and offset=1, "cosine", "linear".'
     ),
     "gamma": (
         'Coefficient of the kernels "rbf", "poly" and "sigmoid"; "scale" for 1 over the number of '

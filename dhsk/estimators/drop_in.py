@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import ROWS, Floats, Rows
+from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator
@@ -21,14 +21,13 @@ from dhsk.estimators.kernel_names import (
     made_of,
     parse_name,
 )
-from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, LinearKernel, PrecomputedKernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.given import check_square
 from dhsk.objects.places import Place
-from dhsk.samples import Samples, ZeroRows
-from dhsk.samples.variance import gamma_of_scale
+from dhsk.samples import Samples
+from dhsk.samples.variance import mapped_gamma
 from dhsk.samples.weighted import fixed_map
 
 ALL_MASKED = "Invalid input - all samples have zero or negative weights."
@@ -114,9 +113,7 @@ class DropIn(HeatEstimator):
             return float(self.gamma)
         if self.gamma == "auto":
             return 1.0 / samples.shape[1]
-        chosen = fixed_map(self.sphere_map) or "identity"
-        mapped = RowMap(LinearKernel(), chosen, zero_rows=ZeroRows(self.zero_rows))
-        return gamma_of_scale(rows for _, rows in mapped.blocks(samples, ROWS))
+        return mapped_gamma(samples, fixed_map(self.sphere_map))
 
     @property
     def _gamma(self) -> float:

@@ -1,11 +1,24 @@
-"""Variance of all entries of samples, by which scikit-learn scales its kernels."""
+"""Variance of all entries of samples, by which Gaussian kernels are scaled."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import numpy as np
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
+from dhsk.kernels.centre import with_all_entries
+from dhsk.samples.base import Samples
+from dhsk.samples.maps import SphereMap, apply_map
+from dhsk.samples.scan import rows_within
+from dhsk.samples.zeros import ZeroRows
+
+BLOCK_BYTES: Final = 16 * 2**20
+"""Bytes of a block of samples."""
+
+DIGITS: Final = 3
+"""Digits of a width, as of other parameters that the samples choose."""
 
 
 def gamma_of_scale(blocks: Iterable[Rows]) -> float:
@@ -33,9 +46,28 @@ def gamma_of_scale(blocks: Iterable[Rows]) -> float:
     return 1.0 / (dim * variance) if dim * variance > 0 else 1.0
 
 
+def mapped_gamma(samples: Samples, sphere_map: SphereMap | None) -> float:
+    """`gamma_of_scale` of samples as a map makes them; None for none."""
+    return gamma_of_scale(_mapped(samples, sphere_map or "identity"))
+
+
+def _mapped(samples: Samples, sphere_map: SphereMap) -> Iterator[Rows]:
+    """Blocks of mapped samples."""
+    first = 0
+    for block in samples.blocks(rows_within(samples, BLOCK_BYTES)):
+        yield apply_map(sphere_map, block, first, ZeroRows())
+        first += block.shape[0]
+
+
+def usual_width(gamma: float) -> float:
+    """Width of a Gaussian kernel that is given by its name: that of `gamma_of_scale`, rounded."""
+    return float(f"{math.sqrt(0.5 / gamma):.{DIGITS}g}")
+
+
 def _moments(block: Rows) -> tuple[int, float, float]:
     """Number of entries of a block, their mean, and the sum of their squared distances from it."""
     count = block.shape[0] * block.shape[1]
+    block = with_all_entries(block)
     values = block if isinstance(block, np.ndarray) else block.data
     values = values[values != 0]  # so that dense and sparse samples have the same bits
     mean = float(values.sum()) / count
