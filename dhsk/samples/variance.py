@@ -17,6 +17,9 @@ from dhsk.samples.zeros import ZeroRows
 BLOCK_BYTES: Final = 16 * 2**20
 """Bytes of a block of samples."""
 
+SMALLEST: Final = 1e-300
+"""Features times variance up to which samples count as constant: 1 over it must be in the range."""
+
 DIGITS: Final = 3
 """Digits of a width, as of other parameters that the samples choose."""
 
@@ -43,7 +46,7 @@ def gamma_of_scale(blocks: Iterable[Rows]) -> float:
         variance = squares / count
     if not np.isfinite(dim * variance):
         raise InputError("the variance of X overflows float64: scale the samples, X / abs(X).max()")
-    return 1.0 / (dim * variance) if dim * variance > 0 else 1.0
+    return 1.0 / (dim * variance) if dim * variance > SMALLEST else 1.0
 
 
 def mapped_gamma(samples: Samples, sphere_map: SphereMap | None) -> float:
