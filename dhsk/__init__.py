@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         ZeroRowsWarning,
     )
     from dhsk.estimators import (
+        SVC,
+        SVR,
         HeatGaussianProcessRegressor,
         HeatKernelPCA,
         HeatKernelRidge,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
         HypersphericalMap,
         NystromFeatures,
         NystromSVC,
+        OneClassSVM,
         ProjectiveMap,
         TfidfMap,
     )
@@ -90,10 +93,11 @@ _HOME = {
         "StoreError", "StoreMismatchError", "ZeroRowsWarning",
     ],
     "estimators": [
+        "SVC", "SVR",
         "HeatGaussianProcessRegressor",
         "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
         "HypersphericalMap", "NystromFeatures",
-        "NystromSVC", "ProjectiveMap", "TfidfMap",
+        "NystromSVC", "OneClassSVM", "ProjectiveMap", "TfidfMap",
     ],
     "gram": [
     "GramMatrices", "GramMatrix", "GramView", "MeanDiscrepancy", "compute_gram", "graph_gram",
@@ -121,20 +125,20 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
-    "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning", "CorruptTileError",
-    "CosineKernel", "CvResult", "DhskError", "Fitting", "GaussianKernel", "GramMatrices",
-    "GramMatrix", "GramView", "HeatGaussianProcessRegressor", "HeatKernel", "HeatKernelPCA",
-    "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
+    "SVC", "SVR", "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning",
+    "CorruptTileError", "CosineKernel", "CvResult", "DhskError", "Fitting", "GaussianKernel",
+    "GramMatrices", "GramMatrix", "GramView", "HeatGaussianProcessRegressor", "HeatKernel",
+    "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
     "HeatTimeDerivative", "HyperbolicHeatKernel", "HypersphericalMap", "IncompleteStoreError",
     "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel", "LowRank",
-    "MeanDiscrepancy", "NystromFeatures", "NystromSVC", "Output", "ParametrixKernel",
-    "PolynomialKernel", "Progress", "ProjectiveMap", "Refit", "SamplesChangedError",
-    "SmoothedKernel", "Spectrum", "StoreError", "StoreMismatchError", "StratifiedFolds",
-    "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect", "cross_validate",
-    "diffusion_map", "empirical_map", "graph_gram", "hyperspherical_map", "learning_curve",
-    "maximum_mean_discrepancy", "mercer_map", "multinomial_map", "negative_laplacian",
-    "open_gram", "open_samples", "projective_map", "read_edges", "read_labels", "repair_gram",
-    "representatives", "show_progress", "spectrum_counts",
+    "MeanDiscrepancy", "NystromFeatures", "NystromSVC", "OneClassSVM", "Output",
+    "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap", "Refit",
+    "SamplesChangedError", "SmoothedKernel", "Spectrum", "StoreError", "StoreMismatchError",
+    "StratifiedFolds", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect",
+    "cross_validate", "diffusion_map", "empirical_map", "graph_gram", "hyperspherical_map",
+    "learning_curve", "maximum_mean_discrepancy", "mercer_map", "multinomial_map",
+    "negative_laplacian", "open_gram", "open_samples", "projective_map", "read_edges",
+    "read_labels", "repair_gram", "representatives", "show_progress", "spectrum_counts",
 ]  # fmt: skip
 
 

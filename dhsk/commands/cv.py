@@ -84,7 +84,12 @@ KERNELS_OF_GRID: Final = rows_of(
         type=NUMBERS,
         help="Times of parametrix kernels alone: in high dimension they need 10 to 30 times more.",
     ),
-    option("--sigma", type=NUMBERS, default="1", help="Gaussian widths."),
+    option(
+        "--sigma",
+        type=NUMBERS,
+        help="Gaussian widths. [default: one by the variance of the samples, scikit-learn's "
+        'gamma="scale"]',
+    ),
 )
 
 SETTINGS: Final = (

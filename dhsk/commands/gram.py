@@ -20,6 +20,7 @@ from dhsk.commands.options import (
     map_rows,
     out_option,
     tile_options,
+    width_of,
 )
 from dhsk.commands.outcome import Outcome
 from dhsk.commands.parameters import PART as PART_OF_SEVERAL
@@ -71,7 +72,7 @@ def gram(
         return
     opened = open_samples_of(samples, table)
     sphere_map, zero_rows = kernel.pop("sphere_map"), kernel.pop("zero_rows")
-    made = make_kernel(opened.shape[1], **kernel)
+    made = make_kernel(opened.shape[1], **kernel, width=width_of(opened, sphere_map))
     chosen = check_kernels([made], [opened], sphere_map, tiles["product_dtype"])
     outcome = Outcome(made, tiles["product_dtype"], local=cluster.cluster == "local")
     connection = connected_if_asked(cluster, needed=part is None)

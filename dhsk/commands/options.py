@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,7 +9,9 @@ import click
 from dhsk.commands.parameters import WHOLE_NUMBERS, PlaceParameter
 from dhsk.commands.table import DATA, FIT, RUN, TableRow, gathered, option, rows_of
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, named_kernel, parameters_of
+from dhsk.samples import Samples
 from dhsk.samples.maps import MAPS
+from dhsk.samples.variance import mapped_gamma, usual_width
 from dhsk.units import parse_bytes
 
 KERNELS = NAMED
@@ -139,7 +142,12 @@ KERNEL: Final = rows_of(
         "which samples are 0.4 alike on average]",
     ),
     option("--time", type=float, help="The same as a time t, in place of --time-scale."),
-    option("--sigma", type=float, default=1.0, help="Gaussian width."),
+    option(
+        "--sigma",
+        type=float,
+        help="Gaussian width. [default: by the variance of the samples, scikit-learn's "
+        'gamma="scale"]',
+    ),
     option("--degree", type=int, default=2, help="Polynomial degree."),
     option("--offset", type=float, default=1.0, help="Polynomial offset."),
 )
@@ -178,13 +186,13 @@ def has_no_time(kernel: dict[str, Any]) -> bool:
     return timed and kernel["time"] is None and kernel["time_scale"] is None
 
 
-def make_kernels(names: list[str], dim: int, given: dict[str, Any]) -> list[Kernel]:
-    """Make the kernels of a grid, in the order of their names.
+def make_kernels(names: list[str], dim: int, given: dict[str, Any]) -> list[Kernel | str]:
+    """Make the kernels of a grid, in the order of their names; Gaussians without sigma stay names.
 
     Heat kernels are made at each of `time_scale` (None: `TIME_SCALES`), parametrix kernels at each
     of `parametrix_scale` (None: as heat kernels), Gaussian kernels at each of `sigma`.
     """
-    kernels: list[Kernel] = []
+    kernels: list[Kernel | str] = []
     for name in names:
         needed = parameters_of(name)
         if "time" in needed:
@@ -192,6 +200,8 @@ def make_kernels(names: list[str], dim: int, given: dict[str, Any]) -> list[Kern
             if name == "parametrix":
                 scales = given["parametrix_scale"] or scales
             kernels += [make_kernel(dim, name, time_scale=scale) for scale in scales]
+        elif "sigma" in needed and given["sigma"] is None:
+            kernels.append(name)
         elif "sigma" in needed:
             kernels += [make_kernel(dim, name, sigma=width) for width in given["sigma"]]
         else:
@@ -199,18 +209,27 @@ def make_kernels(names: list[str], dim: int, given: dict[str, Any]) -> list[Kern
     return kernels
 
 
+def width_of(samples: Samples, sphere_map: str | None) -> Callable[[], float]:
+    """What finds the width of a Gaussian kernel of mapped samples."""
+    return lambda: usual_width(mapped_gamma(samples, sphere_map))
+
+
 def make_kernel(
     dim: int,
     kernel: str,
     time_scale: float | None = None,
     time: float | None = None,
-    sigma: float = 1.0,
+    sigma: float | None = None,
     degree: int = 2,
     offset: float = 1.0,
+    width: Callable[[], float] | None = None,
 ) -> Kernel:
-    """Make one kernel for samples of `dim` features; without a time, its time scale is 1."""
+    """Make one kernel for samples of `dim` features; without a time, its time scale is 1.
+
+    Without sigma it is what `width` finds in the samples.
+    """
     if time is not None and time_scale is not None:
         raise click.UsageError("give --time or --time-scale, not both")
     scale = 1.0 if time_scale is None else time_scale
     given = {"time": time, "sigma": sigma, "degree": degree, "offset": offset}
-    return named_kernel(kernel, dim, scale, **given)
+    return named_kernel(kernel, dim, scale, width, **given)

@@ -15,6 +15,7 @@ from dhsk.commands.options import (
     make_kernel,
     memory_option,
     tile_options,
+    width_of,
 )
 from dhsk.commands.parameters import PathParameter, PlaceParameter
 from dhsk.commands.plan_json import gram_facts, training_facts
@@ -133,7 +134,8 @@ def plan(
     opened = None if samples is None else open_samples_of(samples, table, training.labels)
     rows = _rows_of_paper(paper) if opened is None else RowsShape.of_samples(opened, "float64")
     labels = training.read(rows.n, header=table.header)
-    made = make_kernel(rows.dim, **kernel)
+    width = None if opened is None else width_of(opened, None)
+    made = make_kernel(rows.dim, **kernel, width=width)
     overlap = measured_overlap(opened) if opened is not None and opened.is_sparse else None
     sides = GramSides(rows.n, rows.dim, nnz=rows.nnz)
     if opened is not None:

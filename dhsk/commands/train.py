@@ -32,6 +32,7 @@ from dhsk.commands.options import (
     map_rows,
     out_option,
     rank_row,
+    width_of,
 )
 from dhsk.commands.outcome import TreeMemory, peak_resident
 from dhsk.commands.parameters import PlaceParameter, Seed
@@ -44,7 +45,7 @@ from dhsk.kernels import HeatKernel, Kernel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples, read_labels
-from dhsk.samples.weighted import TFIDF
+from dhsk.samples.weighted import TFIDF, fixed_map
 from dhsk.units import format_bytes, human_seconds
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def train(
     searched = has_no_time(kernel)
     opened = open_samples_of(samples, table, labels)
     y = read_labels(label_source(labels, samples), opened.shape[0], header=table.header)
+    kernel["width"] = width_of(opened, fixed_map(mapping["sphere_map"]))
     chosen = kernel["kernel"] if searched else make_kernel(opened.shape[1], **kernel)
     estimator = _estimator(fit).set_params(kernel=chosen, memory=cluster.memory, **mapping)
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")

@@ -2,6 +2,9 @@
 
 from dhsk.estimators.gaussian_process import HeatGaussianProcessRegressor
 from dhsk.estimators.kernel_pca import HeatKernelPCA
+from dhsk.estimators.libsvm_one_class import OneClassSVM
+from dhsk.estimators.libsvm_svc import SVC
+from dhsk.estimators.libsvm_svr import SVR
 from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap, TfidfMap
 from dhsk.estimators.nystrom import NystromFeatures
 from dhsk.estimators.nystrom_svc import NystromSVC
@@ -11,6 +14,8 @@ from dhsk.estimators.spectral_clustering import HeatSpectralClustering
 from dhsk.estimators.svc import HeatSVC
 
 __all__ = [
+    "SVC",
+    "SVR",
     "HeatGaussianProcessRegressor",
     "HeatKernelPCA",
     "HeatKernelRidge",
@@ -20,6 +25,7 @@ __all__ = [
     "HypersphericalMap",
     "NystromFeatures",
     "NystromSVC",
+    "OneClassSVM",
     "ProjectiveMap",
     "TfidfMap",
 ]

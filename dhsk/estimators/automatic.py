@@ -45,8 +45,11 @@ STRENGTH: Final = 3.0
 DIGITS: Final = 3
 """Digits of both: at 20,000 features a tenth of the time scale is half of the spread."""
 
-_LEAST_C: Final = 1e-30
+LEAST_C: Final = 1e-30
 """Least C, and the inverse of the largest, that both classifiers take."""
+
+LARGEST_C: Final = 1 / LEAST_C
+"""The C that stands for an infinite one."""
 
 
 def check_auto(name: str, value: object) -> None:
@@ -116,7 +119,7 @@ class SamplePairs:
         variance = unit * float(np.average((own[i] + own[j]) / 2 - K[i, j], weights=weights))
         if not variance > 0:
             return STRENGTH
-        return rounded(float(np.clip(STRENGTH / variance, _LEAST_C, 1 / _LEAST_C)), DIGITS)
+        return rounded(float(np.clip(STRENGTH / variance, LEAST_C, 1 / LEAST_C)), DIGITS)
 
     def _pairs(self, row_map: RowMap) -> tuple[Rows, tuple[Indices, Indices], Floats]:
         """Mapped samples, indices of pairs of different ones, and the weights of these."""

@@ -1,12 +1,13 @@
 """Base of the estimators: common parameters, clones, mapped rows, messages."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, Self
 
+import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -27,6 +28,7 @@ from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family
 from dhsk.kernels.base import Indefinite, check_semidefinite, positive_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.predict import Predictor
+from dhsk.models.problem import sample_factors
 from dhsk.objects.places import Place, parse_place
 from dhsk.progress import OnProgress, ignore
 from dhsk.run_progress import passes_of_call
@@ -40,6 +42,7 @@ from dhsk.samples import (
     parse_zero_rule,
 )
 from dhsk.samples.memory import are_texts, from_memory
+from dhsk.samples.variance import mapped_gamma, usual_width
 from dhsk.samples.weighted import MapName, fixed_map
 from dhsk.units import parse_bytes
 
@@ -64,7 +67,7 @@ class HeatEstimator(SavedEstimator):
     time_scale: float | Auto
     sphere_map: MapName | None
     zero_rows: ZeroRule
-    kernel: Kernel | str | None
+    kernel: Any
     dtype: str | None
     memory: int | str | None
     client: Client | None = None
@@ -74,6 +77,8 @@ class HeatEstimator(SavedEstimator):
     _fitted_map: RowMap
     _rows: Rows
     """Samples of the fit, mapped, if predictions need them; a CSR row may stand for the centre."""
+    _headings: ClassVar[Mapping[str, str]] = _HEADINGS
+    """Beginnings of messages, by words of dhsk's."""
     _dtypes: ClassVar[tuple[str | None, ...]] = ("float32", "float64")
 
     def __sklearn_tags__(self) -> Tags:
@@ -91,7 +96,8 @@ class HeatEstimator(SavedEstimator):
         if self.kernel is None or isinstance(self.kernel, str):
             known = self.kernel in NAMED  # `fit` raises for unknown names
             return named_family(self.kernel) if known else HeatKernel
-        return self.kernel
+        given: Kernel = self.kernel
+        return given
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the client, as a connection cannot be pickled."""
@@ -108,9 +114,7 @@ class HeatEstimator(SavedEstimator):
         """Check that the named parameters are above 0, and check those of all estimators."""
         for name in positive:
             positive_parameter(name, getattr(self, name))
-        if not isinstance(self.kernel, Kernel):
-            named_family(HeatKernel.name if self.kernel is None else self.kernel)
-            check_auto("time_scale", self.time_scale)
+        self._check_kernel()
         self._check_map()
         parse_zero_rule(self.zero_rows)
         dtype: Any = self.dtype  # an array has no one truth value
@@ -118,6 +122,21 @@ class HeatEstimator(SavedEstimator):
             known = " or ".join(map(repr, self._dtypes))
             raise InputError(f"dtype must be {known}, but it is {dtype!r}")
         self._bytes()
+
+    def _check_kernel(self) -> None:
+        """Check the name of the kernel, and its time."""
+        if not isinstance(self.kernel, Kernel):
+            named_family(HeatKernel.name if self.kernel is None else self.kernel)
+            check_auto("time_scale", self.time_scale)
+
+    def _kernel_at(self, samples: Samples, time_scale: float) -> Kernel:
+        """The kernel for some samples, at a time if its name has one."""
+        name, chosen = self.kernel or HeatKernel.name, fixed_map(self.sphere_map)
+
+        def width() -> float:
+            return usual_width(mapped_gamma(samples, chosen))
+
+        return parse_kernel(name, samples.shape[1], time_scale, width)
 
     def _check_map(self) -> None:
         """Check the name of the map."""
@@ -137,15 +156,23 @@ class HeatEstimator(SavedEstimator):
         """Validate X, or X and y, by scikit-learn; the map checks the values."""
         return super()._validated(X, ensure_all_finite=False, **options)
 
+    def _shows(self, progress: Show) -> Show:
+        """What is done with events of progress, where `progress` was given."""
+        return progress
+
     @contextmanager
     def _begun(self, progress: Show, **guesses: float) -> Iterator[Run]:
         """The run of a fit, told with its passes; errors are in scikit-learn's words."""
-        with passes_shown(progress, **guesses) as told, in_scikit_words(self):
+        with passes_shown(self._shows(progress), **guesses) as told, in_scikit_words(self):
             yield self._run(told.report)
 
     def _current(self) -> AbstractContextManager[Any]:
         """Have the client's workers make passes."""
         return self.client.as_current() if self.client else nullcontext()
+
+    def _factors(self, sample_weight: Any, n: int) -> Floats:
+        """Checked weights of n samples, (n,)."""
+        return sample_factors(sample_weight, n)
 
     def _samples(self, X: Any) -> Samples:
         """Open validated samples, with their feature names."""
@@ -160,7 +187,7 @@ class HeatEstimator(SavedEstimator):
                 "with one, every sample maps to the same point or its opposite"
             )
         first: Any = 1.0 if is_auto(self.time_scale) else self.time_scale
-        kernel = parse_kernel(self.kernel or HeatKernel.name, dim, first)
+        kernel = self._kernel_at(samples, first)
         dtype = self._product_dtype(kernel, samples.shape[0])
         chosen = check_kernels([kernel], [samples], fixed_map(self.sphere_map), dtype)
         check_semidefinite(kernel, self.indefinite)
@@ -241,7 +268,8 @@ def rows_of_fit(estimator: HeatEstimator) -> Rows:
 def _sums_of_block(kernel: Kernel, fitted: Rows, coef: Floats, rows: Rows) -> Any:
     """Products of the kernel matrix of a block and fitted rows with coefficients."""
     parts = blocks(fitted.shape[0], SUPPORT)
-    return sum(kernel.of_rows(rows, fitted[part]) @ coef[part] for part in parts)
+    none = np.zeros((rows.shape[0], coef.shape[1]))  # a regression may need no support vector
+    return sum((kernel.of_rows(rows, fitted[part]) @ coef[part] for part in parts), none)
 
 
 @contextmanager
@@ -250,7 +278,7 @@ def in_scikit_words(estimator: BaseEstimator) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        for words, heading in _HEADINGS.items():
+        for words, heading in getattr(estimator, "_headings", _HEADINGS).items():
             if words in str(error):
                 begin = heading.format(name=type(estimator).__name__)
                 raise InputError(f"{begin}: {error}") from None

@@ -17,17 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
 from dhsk.errors import InputError, InputWarning
-from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto
+from dhsk.estimators.automatic import LARGEST_C, Auto, SamplePairs, check_auto, is_auto
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
-from dhsk.estimators.saving import READERS, read_by_other
+from dhsk.estimators.saving import READERS, is_of, read_by_other
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_any, save_model
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.problem import Problem, sample_factors
+from dhsk.models.problem import Problem
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, open_samples
@@ -120,8 +120,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         """
         self._check()
         X, y = self._validated(X, y=y)
-        weights = sample_factors(sample_weight, X.shape[0])
-        with in_scikit_words(self), shown(progress) as report:
+        weights = self._factors(sample_weight, X.shape[0])
+        with in_scikit_words(self), shown(self._shows(progress)) as report:
             return self._fit(self._samples(X), np.asarray(y), weights, report)
 
     def fit_samples(
@@ -202,8 +202,10 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     ) -> Self:
         """Fit to opened samples, with checked parameters and weights."""
         C: Any = 1.0 if is_auto(self.C) else self.C
-        settings = {"C": float(C), "tol": float(self.tol), **self._sigmoid_folds}
+        bound = min(float(C), LARGEST_C)  # JSON has no infinite one
+        settings = {"C": bound, "tol": float(self.tol), **self._sigmoid_folds}
         problem = make_problem(y, sample_weights, self.class_weight, **settings)
+        problem = replace(problem, most_steps=self._most_steps)
         kept = None if journal is None else parse_place("journal", journal)
         run = replace(self._run(report), journal=kept, scratch=scratch_in(kept))
         weights = None
@@ -218,12 +220,22 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         row_map.warn(samples)
         notes = {**model.notes, **self._notes()}
         self._learned(replace(model, feature_weights=weights, notes=notes))
-        if model.certificates.unconverged is not None:
-            warnings.warn(model.certificates.unconverged, ConvergenceWarning, stacklevel=3)
+        complaint = self._complaint(model)
+        if complaint is not None:
+            warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
         doubt = self._doubt(model, sample_weights)
         if doubt is not None:
             warnings.warn(doubt, InputWarning, stacklevel=3)
         return self
+
+    @property
+    def _most_steps(self) -> int | None:
+        """Bound on the steps of a pair of classes; None for none."""
+        return None
+
+    def _complaint(self, model: Model) -> str | None:
+        """That a fit did not converge, and what helps; None if it did."""
+        return model.certificates.unconverged
 
     @property
     def _sigmoid_folds(self) -> dict[str, Any]:
@@ -236,7 +248,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     @classmethod
     def _read(cls, path: str | Place) -> Self:
         model: Any = load_any(path)
-        if not isinstance(model, cls._model_type):
+        if not isinstance(model, cls._model_type) or not is_of(model, cls):
             raise read_by_other(model, path)
         parameters = dict(model.notes.get("parameters", {}))
         spec = parameters.pop("kernel", None)
@@ -283,8 +295,12 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         return self.model_
 
     def _check(self, *positive: str) -> None:
-        check_auto("C", self.C)
+        self._check_bound()
         super()._check("tol", *positive)
+
+    def _check_bound(self) -> None:
+        """Check C."""
+        check_auto("C", self.C)
 
     def _check_map(self) -> None:
         if self.sphere_map is not None:
@@ -316,4 +332,4 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             parameters["class_weight"] = list(self.class_weight.items())
         given = self.kernel
         parameters["kernel"] = given.to_spec() if isinstance(given, Kernel) else given
-        return {"parameters": parameters}
+        return {"parameters": parameters, "estimator": type(self).__name__}

@@ -32,9 +32,31 @@ SHARED: Final = {
     ),
     "kernel": (
         "A kernel of dhsk; None for the heat kernel at `time_scale`; or a name: "
-        '"heat" and "parametrix" at `time_scale`, "gaussian" with sigma=1, "polynomial" with '
-        'degree=2 and offset=1, "cosine", "linear".'
+        '"heat" and "parametrix" at `time_scale`, "gaussian" with a width by the variance of the '
+        'samples, "polynomial" with degree=2 and offset=1, "cosine", "linear".'
     ),
+    "gamma": (
+        'Coefficient of the kernels "rbf", "poly" and "sigmoid"; "scale" for 1 over the number of '
+        'features times the variance of all entries of the samples, "auto" for 1 over the number '
+        "of features."
+    ),
+    "degree": 'Exponent of the kernel "poly".',
+    "coef0": 'Number that the kernels "poly" and "sigmoid" add to the inner product.',
+    "shrinking": "Without effect: the solver works on sets of samples in any case.",
+    "cache_size": "Without effect: see `memory`.",
+    "verbose": "Whether fits show their progress.",
+    "decision_function_shape": (
+        '"ovr" for a value of each class, made of votes, or "ovo" for one of each pair of classes.'
+    ),
+    "break_ties": (
+        "Whether predictions are the classes of the highest values of `decision_function`, in "
+        'place of the votes; not with "ovo".'
+    ),
+    "n_support_": "Number of support vectors, of each class if there are any, int32.",
+    "shape_fit_": "Shape of the samples of the fit.",
+    "fit_status_": "0 if the fit has converged, else 1.",
+    "class_weight_": "Factors of C of each class, (k,).",
+    "converged_": "Whether the KKT violation is at most `tol`.",
     "max_iter": (
         "Largest number of iterations, each one pass over the matrix. The fit warns if they are "
         "not enough."

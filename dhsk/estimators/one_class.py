@@ -1,38 +1,149 @@
 """Outlier detection by a one-class support vector machine."""
 
-import math
 import warnings
+from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.bars import Show
-from dhsk.errors import BudgetError, InputError
+from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.base import HeatEstimator
-from dhsk.execution.limits import own_room
+from dhsk.execution.limits import core_count, own_room
 from dhsk.execution.run import Run
+from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite, positive_parameter
 from dhsk.kernels.centre import with_all_entries
-from dhsk.models.problem import sample_factors
 from dhsk.models.rescaling import kernel_in, unit_for
-from dhsk.models.sources import RowsSource
+from dhsk.models.single import check_room, fitted_rows, source_of_fit
 from dhsk.samples import SphereMap, ZeroRule
-from dhsk.solvers.one_class import solve_one_class
-from dhsk.solvers.simd import BLOCK
+from dhsk.solvers.one_class import OneClassFit, solve_one_class, solve_one_class_on_sets
 from dhsk.solvers.smo import padded
-from dhsk.units import format_bytes
+from dhsk.solvers.tube import WHOLE, TubeLimits
+
+FEW: Final = 0.1
+"""Largest nu of many samples for which the columns of the support vectors are fewer than all."""
+
+
+class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
+    """Base of one-class support vector machines."""
+
+    nu: float
+    tol: float
+    unit_: float
+    _boundary: float
+    _support_rows: Rows
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: Show = None
+    ) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X, y
+        sample_weight
+            Upper bound on each sample's coefficient, (N,); None for 1.
+        progress
+
+        Raises
+        ------
+        InputError
+        BudgetError
+            The matrix needs more memory than there is.
+        """
+        del y
+        if positive_parameter("nu", self.nu) > 1:
+            raise InputError(f"nu must be at most 1, but it is {self.nu!r}")
+        self._check("tol")
+        X = self._validated(X)
+        weights = self._factors(sample_weight, X.shape[0])
+        used = np.flatnonzero(weights)
+        with self._begun(progress, reading=1, tiles=2, training=5) as run:
+            rows = self._map_to_fit(X, run, weights)
+            found = self._solved(rows, used, weights[used], run)
+        inside = np.flatnonzero(found.coef)
+        self._support_rows = fitted_rows(rows, used[inside], self.kernel_)
+        self._boundary = found.offset
+        self._keep(used[inside], found.coef[inside])
+        total = self._coef.sum()
+        self.objective_ = self._constant * total / 2 + self.unit_ * found.objective
+        self.kkt_violation_ = self.unit_ * found.violation
+        self.n_iter_, self.converged_ = found.steps, found.converged
+        if not found.converged:
+            warnings.warn(self._complaint(found), ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _complaint(self, found: OneClassFit) -> str:
+        """That the fit did not converge, and what helps."""
+        return (
+            f"the fit ended after {found.steps} steps with a violation of {found.violation:.3g} "
+            f"above tol={self.tol:g}: raise tol"
+        )
+
+    def _solved(self, rows: Rows, used: Indices, weights: Floats, run: Run) -> OneClassFit:
+        """Solve the problem of the samples that are used."""
+        n, room = len(used), own_room(run.memory)
+        # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
+        self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[used[chosen]])
+        source = source_of_fit(rows, used, kernel_in(self.kernel_, self.unit_))
+        fits = n * padded(n) * source.dtype.itemsize <= room
+        most, few = self._most_steps, self.nu < FEW and n > WHOLE
+        if fits and not few and most is None:
+            K = source.block(np.arange(n))
+            return solve_one_class(K, weights, self.nu, self.tol, run.report)
+        check_room(n, source.dtype, room, most)
+        limits = TubeLimits(self.tol, room, most, executor=Threads(core_count()))
+        return solve_one_class_on_sets(source, weights, self.nu, limits, run.report)
+
+    @property
+    def _most_steps(self) -> int | None:
+        """Bound on the steps; None for none."""
+        return None
+
+    @property
+    @abstractmethod
+    def _coef(self) -> Floats:
+        """Coefficients of the support vectors, (n_sv,)."""
+
+    @abstractmethod
+    def _keep(self, support: Indices, coef: Floats) -> None:
+        """Set what a fit has found, after the boundary."""
+
+    def score_samples(self, X: Any) -> Floats:
+        """Scores of samples, (N,): the higher, the more like the training samples."""
+        check_is_fitted(self)
+        return self._constant + self.unit_ * self._stretched_sums(X)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Signed distances to the boundary, up to scale, (N,), negative for outliers."""
+        check_is_fitted(self)
+        return self.unit_ * (self._stretched_sums(X) - self._boundary)
+
+    @property
+    def _constant(self) -> float:
+        """Constant part of the scores, as K = 1 - unit + unit K_stretched."""
+        return float((1.0 - self.unit_) * self._coef.sum())
+
+    def _stretched_sums(self, X: Any) -> Floats:
+        """Sums of the stretched kernel, (N,)."""
+        kernel = kernel_in(self.kernel_, self.unit_)
+        return self._sums(X, self._support_rows, self._coef[:, None], kernel)[:, 0]
+
+    def predict(self, X: Any) -> Indices:
+        """Predict 1 for inliers and -1 for outliers, (N,)."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
 
 
 @dataclass(eq=False, repr=False)
-class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
+class HeatOneClassSVM(OneClassEstimator):
     """One-class SVM, by default with the exact heat kernel on the hypersphere.
 
     The problem, its scale and its predictions are those of LIBSVM and `sklearn.svm.OneClassSVM`.
@@ -105,72 +216,6 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     memory: int | str | None = None
     indefinite: Indefinite = "error"
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: Show = None
-    ) -> Self:
-        """Fit to samples.
-
-        Parameters
-        ----------
-        X, y
-        sample_weight
-            Upper bound on each sample's coefficient, (N,); None for 1.
-        progress
-
-        Raises
-        ------
-        InputError
-        BudgetError
-            The matrix needs more memory than there is.
-        """
-        del y
-        if positive_parameter("nu", self.nu) > 1:
-            raise InputError(f"nu must be at most 1, but it is {self.nu!r}")
-        self._check("tol")
-        X = self._validated(X)
-        weights = sample_factors(sample_weight, X.shape[0])
-        used = np.flatnonzero(weights)
-        with self._begun(progress, reading=1, tiles=2, training=5) as run:
-            rows = self._map_to_fit(X, run, weights)[used]
-            K = self._matrix(rows, run)
-            found = solve_one_class(K, weights[used], self.nu, self.tol, run.report)
-        inside = np.flatnonzero(found.coef)
-        self.support_ = used[inside]
-        self._support_rows = rows[inside]
-        self.dual_coef_ = found.coef[inside]
-        total = self.dual_coef_.sum()
-        self._boundary = found.offset
-        self.offset_ = self._constant + self.unit_ * found.offset
-        self.objective_ = self._constant * total / 2 + self.unit_ * found.objective
-        self.kkt_violation_ = self.unit_ * found.violation
-        self.n_iter_, self.converged_ = found.steps, found.converged
-        if not found.converged:
-            warnings.warn(
-                f"the fit ended after {found.steps} steps with a violation of "
-                f"{found.violation:.3g} above tol={self.tol:g}: raise tol",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return self
-
-    def _matrix(self, rows: Rows, run: Run) -> NDArray[Any]:
-        """Kernel matrix of mapped rows, padded."""
-        n = rows.shape[0]
-        _check_fits(n, rows.dtype.itemsize, own_room(run.memory))
-        # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
-        self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[chosen])
-        return RowsSource(rows, kernel_in(self.kernel_, self.unit_)).block(np.arange(n))
-
-    def score_samples(self, X: Any) -> Floats:
-        """Scores of samples, (N,): the higher, the more like the training samples."""
-        check_is_fitted(self)
-        return self._constant + self.unit_ * self._stretched_sums(X)
-
-    def decision_function(self, X: Any) -> Floats:
-        """Signed distances to the boundary, up to scale, (N,), negative for outliers."""
-        check_is_fitted(self)
-        return self.unit_ * (self._stretched_sums(X) - self._boundary)
-
     @property
     def support_vectors_(self) -> Rows:
         """Support vectors, mapped to the sphere, (n_sv, dim)."""
@@ -178,27 +223,9 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         return with_all_entries(self._support_rows)
 
     @property
-    def _constant(self) -> float:
-        """Constant part of the scores, as K = 1 - unit + unit K_stretched."""
-        return float((1.0 - self.unit_) * self.dual_coef_.sum())
+    def _coef(self) -> Floats:
+        return self.dual_coef_
 
-    def _stretched_sums(self, X: Any) -> Floats:
-        """Sums of the stretched kernel, (N,)."""
-        kernel = kernel_in(self.kernel_, self.unit_)
-        return self._sums(X, self._support_rows, self.dual_coef_[:, None], kernel)[:, 0]
-
-    def predict(self, X: Any) -> Indices:
-        """Predict 1 for inliers and -1 for outliers, (N,)."""
-        return np.where(self.decision_function(X) >= 0, 1, -1)
-
-
-def _check_fits(n: int, itemsize: int, room: int) -> None:
-    """Raise BudgetError if the matrix does not fit the memory."""
-    size = n * padded(n) * itemsize
-    if size > room:
-        most = math.isqrt(room // itemsize) // BLOCK * BLOCK
-        float32 = ', halve it with dtype="float32"' if itemsize == 8 else ""
-        raise BudgetError(
-            f"the matrix of {n:,} samples takes {format_bytes(size)}, but there is room for "
-            f"{format_bytes(room)}: give more memory{float32}, or fit at most {most:,} samples"
-        )
+    def _keep(self, support: Indices, coef: Floats) -> None:
+        self.support_, self.dual_coef_ = support, coef
+        self.offset_ = self._constant + self.unit_ * self._boundary

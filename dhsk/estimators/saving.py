@@ -38,7 +38,14 @@ def read_by_other(found: Loaded, path: str | Place) -> InputError:
 
 def _reader_of(found: Loaded) -> str:
     """Name of the estimator that reads a file."""
-    return found.estimator if isinstance(found, FittedState) else READERS[type(found)].__name__
+    if isinstance(found, FittedState):
+        return found.estimator
+    return str(found.notes.get("estimator", READERS[type(found)].__name__))
+
+
+def is_of(found: Loaded, reader: type) -> bool:
+    """Whether an estimator reads a file; models of commands and grids do not name theirs."""
+    return _reader_of(found) == reader.__name__
 
 
 class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

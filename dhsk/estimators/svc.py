@@ -1,37 +1,24 @@
 """Support vector classifier with the exact heat kernel."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-import numpy as np
 from distributed import Client
 
-from dhsk.arrays import Floats, Rows
 from dhsk.estimators.automatic import Auto
-from dhsk.estimators.classifier import HeatClassifier
+from dhsk.estimators.exact import ExactClassifier
 from dhsk.estimators.saving import DEPRECATED
-from dhsk.execution.run import Run
-from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite
-from dhsk.kernels.centre import with_all_entries
-from dhsk.models.doubts import doubt_of_exact
 from dhsk.models.exact import SvcModel
-from dhsk.models.problem import Problem
-from dhsk.models.train_exact import train_svc
 from dhsk.objects.places import Place
-from dhsk.samples import Samples, ZeroRule
+from dhsk.samples import ZeroRule
 from dhsk.samples.weighted import MapName
-from dhsk.samples.zeros import frames_inside
-
-FOLDS: Final = 5
-"""Number of folds of the held-out decisions to which sigmoids are fitted, as in LIBSVM."""
 
 
 @dataclass(eq=False, repr=False)
-class HeatSVC(HeatClassifier[SvcModel]):
+class HeatSVC(ExactClassifier):
     """C-support vector classification, by default with the exact heat kernel on the hypersphere.
 
     One-vs-one, with the optimum of `sklearn.svm.SVC`, and its decisions where the intercept is
@@ -127,9 +114,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
     _kept = (
         "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "dtype", "indefinite",
     )  # fmt: skip
-    _model_type = SvcModel
-    _with_sigmoids = False
-    """Whether a fit makes sigmoids for a file of a model, as `dhsk train --probability` asks."""
+    _model_type = SvcModel  # of files without a name of their estimator too
 
     C: float | Auto = "auto"
     time_scale: float | Auto = "auto"
@@ -146,49 +131,3 @@ class HeatSVC(HeatClassifier[SvcModel]):
     store: str | Place | None = None
     random_state: Any = None
     indefinite: Indefinite = "error"
-
-    def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
-        return train_svc(problem, samples, row_map, run)
-
-    @property
-    def _sigmoid_folds(self) -> dict[str, Any]:
-        wanted = self._with_sigmoids
-        if self.probability != DEPRECATED:
-            wanted = bool(self.probability)
-            warnings.warn(
-                "probability of HeatSVC is deprecated, as in scikit-learn's SVC, and the next "
-                "release removes it: for probabilities fit "
-                "CalibratedClassifierCV(HeatSVC(), ensemble=False)",
-                FutureWarning,
-                stacklevel=frames_inside(),
-            )
-        return {"folds": FOLDS, "random_state": self.random_state} if wanted else {}
-
-    def _check_probabilities(self) -> None:
-        asked = self.probability is True or self._with_sigmoids
-        fitted = getattr(self, "model_", None)
-        if not (asked if fitted is None else fitted.has_probabilities):
-            raise AttributeError(
-                "HeatSVC has no predict_proba, as its decisions are no probabilities: fit "
-                "CalibratedClassifierCV(HeatSVC(...), ensemble=False) of sklearn.calibration, "
-                "which makes them of decisions in held-out folds"
-            )
-
-    @property
-    def support_vectors_(self) -> Rows:
-        """Support vectors, mapped to the sphere, (n_sv, dim)."""
-        return with_all_entries(self._fitted.rows)
-
-    def _doubt(self, model: SvcModel, sample_weights: Floats) -> str | None:
-        return doubt_of_exact(model, int(np.count_nonzero(sample_weights)))
-
-    def _take(self, model: SvcModel) -> None:
-        sign = -1.0 if len(model.classes) == 2 else 1.0
-        self.support_ = model.expansion.support
-        self.n_support_ = model.expansion.n_support
-        self.dual_coef_ = sign * model.expansion.dual_coef
-        self.intercept_ = sign * model.expansion.intercepts
-        self.kkt_violation_ = float(model.certificates.violation.max())
-        self.duality_gap_ = float(model.certificates.gap.max())
-        self.n_iter_ = model.certificates.steps
-        self.converged_ = bool(model.certificates.converged.all())

@@ -17,7 +17,8 @@ from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.parts import parse_part
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
 from dhsk.objects.places import Place
-from dhsk.samples import SphereMap, ZeroRows, ZeroRule
+from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
+from dhsk.samples.variance import mapped_gamma, usual_width
 
 
 class GramOptions(TypedDict, total=False):
@@ -76,8 +77,8 @@ def compute_gram(
     kernel
         A kernel, for instance `HeatKernel`, or a list of kernels, which share the inner products.
         A name stands for a kernel with the defaults of the command line: "heat" and "parametrix" at
-        time_scale=1, "gaussian" with sigma=1, "polynomial" with degree=2 and offset=1, "cosine",
-        "linear".
+        time_scale=1, "gaussian" with a width by the variance of the samples (scikit-learn's
+        ``gamma="scale"``), "polynomial" with degree=2 and offset=1, "cosine", "linear".
     Y
         Samples of the columns, (M, dim), for a rectangular matrix; None for those of X.
     sphere_map
@@ -173,7 +174,8 @@ def compute_gram(
     _check_layout(layout)
     asked = None if part is None else parse_part(part)
     given, sides = one_or_several(kernel), open_sides(X, Y)
-    kernels = [parse_kernel(one, sides[0].shape[1]) for one in given]
+    width = partial(_usual_width, sides[0], sphere_map)
+    kernels = [parse_kernel(one, sides[0].shape[1], width=width) for one in given]
     chosen = check_kernels(kernels, sides, sphere_map, product_dtype)
     data = Data(sides, kernels, chosen, zero_rows, dtype, product_dtype)
     planned = partial(
@@ -194,6 +196,11 @@ def compute_gram(
     compute, folder = store is None, session.folder
     matrices = [GramMatrix(opened, one, compute=compute, folder=folder) for one in kernels]
     return matrices[0] if isinstance(kernel, Kernel | str) else GramMatrices(matrices)
+
+
+def _usual_width(samples: Samples, sphere_map: str | None) -> float:
+    """Width of a Gaussian kernel by name."""
+    return usual_width(mapped_gamma(samples, sphere_map))
 
 
 def _check_layout(layout: object) -> None:

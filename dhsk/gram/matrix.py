@@ -6,7 +6,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import ROWS, Floats, Rows, blocks
 from dhsk.bars import Show, passes_shown
 from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError
@@ -22,6 +22,7 @@ from dhsk.gram.tiles import HeldTiles, TileSource
 from dhsk.kernels import Kernel, parse_kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.objects.places import Place, parse_place
+from dhsk.samples.variance import gamma_of_scale, usual_width
 
 
 class GramMatrix(Operations):
@@ -150,7 +151,7 @@ class GramMatrix(Operations):
         0.2103
         0.7819
         """
-        kernel = parse_kernel(kernel, self.dim)
+        kernel = parse_kernel(kernel, self.dim, width=lambda: width_of_matrix(self))
         if kernel not in self._store.kernels:
             check_derivable(self.header, self._store.kernels[0], kernel, computed=self._compute)
         return GramMatrix(self._store, kernel, compute=self._compute, folder=self._folder)
@@ -313,3 +314,9 @@ def open_gram(path: str | Place) -> GramMatrix:
         raise IncompleteStoreError(f"{path} holds samples but no tiles: compute it with a store")
     store.check_complete()
     return GramMatrix(store, store.kernels[0])
+
+
+def width_of_matrix(G: GramMatrix) -> float:
+    """Width of the Gaussian kernel of a matrix's samples that is given by its name."""
+    parts = blocks(G.shape[0], ROWS)
+    return usual_width(gamma_of_scale(G.staged_rows(part) for part in parts))

@@ -1,6 +1,6 @@
 """Kernels: mathematics on arrays, without files or Dask."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Final
 
@@ -8,12 +8,14 @@ from dhsk.errors import InputError
 from dhsk.kernels.base import Kernel
 from dhsk.kernels.euclidean import CosineKernel, LinearKernel, PolynomialKernel
 from dhsk.kernels.gaussian import GaussianKernel
+from dhsk.kernels.given import PrecomputedKernel, unit_vectors
 from dhsk.kernels.heat import TIME_SCALES, HeatKernel, HeatTimeDerivative, time_at_scale
 from dhsk.kernels.hyperbolic import HyperbolicHeatKernel
 from dhsk.kernels.nodes import NodeKernel
 from dhsk.kernels.parametrix import ParametrixKernel
 from dhsk.kernels.rows import as_rows, inner_product, require_unit_rows, squared_norms
 from dhsk.kernels.rowwise import RowKernel
+from dhsk.kernels.scaled import ScaledPolynomialKernel, SigmoidKernel
 from dhsk.kernels.smoothed import SmoothedKernel
 from dhsk.kernels.spherical import SphericalKernel
 from dhsk.kernels.stretched import (
@@ -37,7 +39,10 @@ __all__ = [
     "NodeKernel",
     "ParametrixKernel",
     "PolynomialKernel",
+    "PrecomputedKernel",
     "RowKernel",
+    "ScaledPolynomialKernel",
+    "SigmoidKernel",
     "SmoothedKernel",
     "SphericalKernel",
     "StretchedGaussianKernel",
@@ -56,6 +61,7 @@ __all__ = [
     "stretched",
     "time_at_scale",
     "unit_of",
+    "unit_vectors",
 ]
 
 _BY_NAME: Final[tuple[type[Kernel], ...]] = (
@@ -78,6 +84,9 @@ _OTHERS: Final[tuple[type[Kernel], ...]] = (
     StretchedGaussianKernel,
     HeatTimeDerivative,
     NodeKernel,
+    ScaledPolynomialKernel,
+    SigmoidKernel,
+    PrecomputedKernel,
 )
 
 _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
@@ -94,16 +103,21 @@ def named_family(name: object) -> type[Kernel]:
     return _FAMILIES[name]
 
 
-def parse_kernel(kernel: Kernel | str, dim: int, time_scale: float = 1.0) -> Kernel:
+def parse_kernel(
+    kernel: Kernel | str,
+    dim: int,
+    time_scale: float = 1.0,
+    width: Callable[[], float] | None = None,
+) -> Kernel:
     """Return a kernel unchanged, or make the one of a name with the defaults of the command line.
 
-    These are: "heat" and "parametrix" at `time_scale`, in units of log(dim)/dim, "gaussian" with
-    sigma=1, "polynomial" with degree=2 and offset=1, "cosine", "linear". Raises `InputError` if
-    `kernel` is neither, or `dim` or `time_scale` is invalid.
+    These are: "heat" and "parametrix" at `time_scale`, in units of log(dim)/dim, "gaussian" of a
+    `width` by the samples, or 1 without any, "polynomial" with degree=2 and offset=1, "cosine",
+    "linear". Raises `InputError` if `kernel` is neither, or `dim` or `time_scale` is invalid.
     """
     if isinstance(kernel, Kernel):
         return kernel
-    return named_kernel(kernel, dim, time_scale)
+    return named_kernel(kernel, dim, time_scale, width)
 
 
 def parameters_of(name: object) -> set[str]:
@@ -112,15 +126,24 @@ def parameters_of(name: object) -> set[str]:
     return {field.name for field in fields(family) if field.default is MISSING}
 
 
-def named_kernel(name: str, dim: int, time_scale: float = 1.0, **given: Any) -> Kernel:
+def named_kernel(
+    name: str,
+    dim: int,
+    time_scale: float = 1.0,
+    width: Callable[[], float] | None = None,
+    **given: Any,
+) -> Kernel:
     """Make the kernel of a name; of what is `given`, and not None, it takes what it needs.
 
-    Other parameters have the kernel's `defaults`; its time is that of `time_scale`.
+    Other parameters have the kernel's `defaults`; its time is that of `time_scale`, and its sigma
+    what `width` finds in the samples.
     """
     needed = parameters_of(name)
     known = {"dim": dim} | {key: value for key, value in given.items() if value is not None}
     if "time" in needed and "time" not in known:
         known["time"] = time_at_scale(dim, time_scale)
+    if "sigma" in needed and "sigma" not in known and width is not None:
+        known["sigma"] = width()
     known = {**_FAMILIES[name].defaults, **known}
     return _FAMILIES[name](**{key: known[key] for key in needed})
 

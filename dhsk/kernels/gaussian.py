@@ -72,6 +72,11 @@ class GaussianKernel(Kernel):
                 " rescale the samples and sigma together"
             )
 
+    @classmethod
+    def at_gamma(cls, gamma: float) -> "GaussianKernel":
+        """Kernel exp(-gamma |x - y|²), as scikit-learn's "rbf" has it; gamma is above 0."""
+        return cls(math.sqrt(0.5 / positive_parameter("gamma", gamma)))
+
     @property
     def _twice_variance(self) -> float:
         return 2.0 * self.sigma * self.sigma

@@ -34,6 +34,8 @@ class Problem:
     samples of weight 0. None without probabilities."""
     sample_weights: Floats | None = None
     """Sample weights of the sigmoids, without class weights, (N,). None without probabilities."""
+    most_steps: int | None = None
+    """Upper bound on the steps of an exact fit of a pair of classes; None for none."""
 
     @property
     def fold_weights(self) -> Floats:
@@ -61,6 +63,15 @@ def class_factors(class_weight: ClassWeight, labels: NDArray[Any]) -> Floats:
             f"{classes[bad[0]]}: leave its samples out"
         )
     return np.asarray(weights, dtype=np.float64)[codes]
+
+
+def weights_of_classes(class_weight: ClassWeight, problem: Problem) -> Floats:
+    """Factor of C of each class of a problem, (k,); samples of weight 0 do not count."""
+    codes = problem.codes[problem.weights > 0]
+    factors = class_factors(class_weight, problem.classes[codes])
+    found = np.empty(len(problem.classes))
+    found[codes] = factors
+    return found
 
 
 def sample_factors(sample_weight: Any, n: int) -> Floats:

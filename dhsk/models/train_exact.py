@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +19,14 @@ from dhsk.gram.compute import compute_gram
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
-from dhsk.kernels import Kernel
+from dhsk.kernels import Kernel, PrecomputedKernel, unit_vectors
 from dhsk.models.base import training_notes
 from dhsk.models.exact import Certificates, Expansion, SvcModel
 from dhsk.models.exact_checkpoint import PREFIX, kept_share, name_of_training, progress_of
 from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits, share_of_fits
+from dhsk.models.given import given_matrix
 from dhsk.models.gram_source import GramSource
+from dhsk.models.limited import LimitedSolver
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
@@ -33,7 +37,7 @@ from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.platt import fit_sigmoid
 from dhsk.solvers.problems import make_pairs, pairs_of_classes
 from dhsk.solvers.smo import matrix_bytes
-from dhsk.solvers.sources import Source
+from dhsk.solvers.sources import ArraySource, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +65,7 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
     """
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
     with run.told(**_parts_of(problem)) as (run, told):
-        in_memory = run.client is None and run.store is None
-        prepare = _in_memory if in_memory else _on_gram
+        prepare = _way_of(row_map.kernel, run)
         pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
         counts = FitCounts.of(pairs, len(problem.codes))
         del pairs
@@ -70,7 +73,10 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
         with told.part("matrix", 1.0):
             training = prepare(problem, samples, row_map, run, counts, entries)
         told.expect("fits", counts.pairs)
-        solver = PairSolver(
+        kind: Any = PairSolver
+        if problem.most_steps is not None:
+            kind = partial(LimitedSolver, most=problem.most_steps)
+        solver = kind(
             problem.codes,
             problem.fold_weights,
             problem.tol,
@@ -91,6 +97,13 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
         found = _with_sigmoids(models, problem, samples, row_map, run)
     notes = training_notes(samples.shape[0], samples.source)
     return replace(found, notes={**notes, "planned_bytes": training.planned})
+
+
+def _way_of(kernel: Kernel, run: Run) -> Callable[..., _Training]:
+    """What prepares the matrix of a kernel."""
+    if isinstance(kernel, PrecomputedKernel):
+        return _on_given
+    return _in_memory if run.client is None and run.store is None else _on_gram
 
 
 def _parts_of(problem: Problem) -> dict[str, float]:
@@ -156,6 +169,26 @@ def _in_memory(
         share,
         lambda chosen: rows[chosen],
         plan.need.total,
+    )
+
+
+def _on_given(
+    problem: Problem,
+    samples: Samples,
+    row_map: RowMap,
+    run: Run,
+    counts: FitCounts,
+    entries: Checkpoint,
+) -> _Training:
+    K = given_matrix(samples, row_map, run)
+    source = ArraySource(K)
+    name = name_of_training(problem, row_map, K) if run.journal is not None else ""
+    share = share_of_fits(run.room, matrix_bytes(counts.most, K.dtype), 0, core_count())
+    return _Training(
+        MatrixProblem(source, (problem.C,), name=name),
+        Threads(share.at_once),
+        kept_share(entries, name, share),
+        lambda chosen: unit_vectors(chosen, len(K)),
     )
 
 

@@ -1,28 +1,27 @@
 """One-class SVM on a matrix in memory, certified."""
 
 from dataclasses import dataclass
-from math import fsum, log
-from typing import Any, Final
+from math import fsum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
-from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.progress import OnProgress, ignore
 from dhsk.solvers.dual import MAX_STEPS
 from dhsk.solvers.pairs import FINE_TOLERANCE, MORE_STEPS
 from dhsk.solvers.smo import ascend, rounding_of, settle
-from dhsk.solvers.sources import ArraySource
-
-_POLISHES: Final = 3
-"""Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
-
-READ_AT_ONCE: Final = 2**28
-"""Entries of the matrix that steps read between two reports, half a second. A constant, as the
-steps begin anew there: results must not depend on who listens."""
-
-LEAST_AT_ONCE: Final = 1000
-"""Fewest steps between two reports."""
+from dhsk.solvers.sources import ArraySource, Source
+from dhsk.solvers.tube import (
+    LEAST_AT_ONCE,
+    POLISHES,
+    READ_AT_ONCE,
+    TubeLimits,
+    TubeProblem,
+    ViolationReport,
+    solve_tube,
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def solve_one_class(
     settle(b, lower, weights)
     product = source.product(b[:, None])[:, 0]
 
-    told = _ViolationReport(report, _violation(weights, b, product), tol)
+    told = ViolationReport(report, _violation(weights, b, product), tol)
     at_once = max(LEAST_AT_ONCE, READ_AT_ONCE // n)
 
     def go_on(tol: float, most: int) -> int:
@@ -90,44 +89,37 @@ def solve_one_class(
         product[:] = source.product(b[:, None])[:, 0]
         return done
 
-    for _ in range(1 + _POLISHES):
+    for _ in range(1 + POLISHES):
         more = go_on(tol, max(MAX_STEPS, 100 * n))
         steps += more
         if _violation(weights, b, product) <= tol or not more:
             break
     if tol > FINE_TOLERANCE:
         steps += go_on(FINE_TOLERANCE, MORE_STEPS * steps)
-    violation, offset = _violation(weights, b, product), _offset(K, weights, b, product)
+    entry = float(np.diagonal(K).max()), K.dtype
+    violation, offset = _violation(weights, b, product), _offset(entry, weights, b, product)
     told.end(violation)
     return OneClassFit(b, offset, float(b @ product) / 2, violation, steps, violation <= tol)
 
 
-class _ViolationReport:
-    """Progress of a violation from the first one to that of the fine tolerance."""
-
-    def __init__(self, report: OnProgress, first: float, tol: float) -> None:
-        self._report, self._first, self._tol = report, first, tol
-        self._done = 0
-        self(first)
-
-    def __call__(self, violation: float) -> None:
-        """Report a violation; it may rise between steps, but the progress does not fall."""
-        goal = min(self._tol, FINE_TOLERANCE)
-        if violation <= goal or self._first <= goal:
-            share = 1.0
-        else:
-            share = log(self._first / violation) / log(self._first / goal)
-        self._done = max(self._done, min(int(1000 * share), 999))
-        self._tell(violation)
-
-    def end(self, violation: float) -> None:
-        """Report the end."""
-        self._done = 1000
-        self._tell(violation)
-
-    def _tell(self, violation: float) -> None:
-        detail = f"violation {violation:.1e} of {self._tol:.0e}"
-        self._report(Progress("training", self._done, 1000, detail))
+def solve_one_class_on_sets(
+    source: Source, weights: Floats, nu: float, limits: TubeLimits, report: OnProgress = ignore
+) -> OneClassFit:
+    """Solve the problem of `solve_one_class` without the whole matrix, or in few steps."""
+    problem = TubeProblem(np.zeros(source.n), np.zeros(source.n), weights)
+    start = _starting_point(weights, nu)
+    problem.settle(start)
+    found = solve_tube(source, problem, start, limits, report)
+    b, product = found.b, -found.f
+    violation = _violation(weights, b, product)
+    return OneClassFit(
+        b,
+        _offset((float(source.diagonal().max()), source.dtype), weights, b, product),
+        float(b @ product) / 2,
+        violation,
+        found.steps,
+        violation <= limits.tol,
+    )
 
 
 def _starting_point(weights: Floats, nu: float) -> Floats:
@@ -148,19 +140,23 @@ def _violation(weights: Floats, b: Floats, product: Floats) -> float:
     return max(0.0, highest - lowest)
 
 
-def _offset(K: NDArray[Any], weights: Floats, b: Floats, product: Floats) -> float:
+def _offset(
+    entry: "tuple[float, np.dtype[Any]]", weights: Floats, b: Floats, product: Floats
+) -> float:
     """LIBSVM's rho, but with the minimum of K b over the free samples instead of the mean.
 
     At the optimum all free samples lie on the boundary. The minimum, less the rounding error of K b
     in another order of summation, makes them inliers whatever violation is left. Without free
     samples it is the middle of the interval that the others allow. If all samples are at their
-    upper bounds, where LIBSVM's is infinite, it is the largest value of K b.
+    upper bounds, where LIBSVM's is infinite, it is the largest value of K b. entry is the largest
+    of the diagonal, and the type of the matrix.
     """
     grow, shrink = b < weights, b > 0
     free = grow & shrink
     if free.any():
-        rounding = rounding_of(float(product.max()), float(np.diagonal(K).max()), float(b.sum()))
-        rounding *= float(np.finfo(K.dtype).eps / np.finfo(np.float64).eps)
+        largest, dtype = entry
+        rounding = rounding_of(float(product.max()), largest, float(b.sum()))
+        rounding *= float(np.finfo(dtype).eps / np.finfo(np.float64).eps)
         return float(product[free].min()) - rounding
     highest = float(product[shrink].max(initial=-np.inf))
     return (float(product[grow].min()) + highest) / 2 if grow.any() else highest

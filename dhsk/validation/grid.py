@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
-from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.matrix import GramMatrix, width_of_matrix
 from dhsk.kernels import (
     TIME_SCALES,
     CosineKernel,
@@ -21,7 +22,8 @@ from dhsk.kernels import (
 )
 from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_factors
 from dhsk.results.parts import FewSamples, Splitting
-from dhsk.samples import Samples
+from dhsk.samples import Samples, SphereMap
+from dhsk.samples.variance import mapped_gamma, usual_width
 from dhsk.validation.folds import Division, Fold
 from dhsk.validation.scores import (
     Scorer,
@@ -206,27 +208,36 @@ def positive(name: str, values: float | Iterable[float]) -> list[float]:
 
 
 def candidates(
-    source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | None
+    source: GramMatrix | Samples,
+    time_scale: Any,
+    kernels: Kernels | None,
+    sphere_map: SphereMap | None = None,
 ) -> list[Kernel]:
     """Kernels to try, at least one, each once, in the order given.
 
     Heat kernels are made at each of `time_scale`; `kernels` has more kernels, or names, of which
     heat and parametrix kernels are made at each time. With neither, they are the heat kernels
-    around the sweet spot, or the kernel of a Gram matrix that holds no cosines.
+    around the sweet spot, or the kernel of a Gram matrix that holds no cosines. `sphere_map` is the
+    map of samples that was given, by whose rows a Gaussian kernel of its name has its width.
     """
-    chosen = _chosen(source, time_scale, kernels)
+    chosen = _chosen(source, time_scale, kernels, sphere_map)
     for kernel in chosen:
         kernel.prepare()
     return chosen
 
 
-def _chosen(source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | None) -> list[Kernel]:
+def _chosen(
+    source: GramMatrix | Samples,
+    time_scale: Any,
+    kernels: Kernels | None,
+    sphere_map: SphereMap | None,
+) -> list[Kernel]:
     dim = source.shape[1] if isinstance(source, Samples) else source.dim
     given = [] if kernels is None else one_or_several(kernels)
     scales = positive("time_scale", TIME_SCALES if time_scale is None else time_scale)
     chosen = list(
         dict.fromkeys(
-            parse_kernel(kernel, dim, scale)
+            parse_kernel(kernel, dim, scale, partial(_width, source, sphere_map))
             for kernel in given
             for scale in (scales if _has_a_time(kernel) else scales[:1])
         )
@@ -237,6 +248,13 @@ def _chosen(source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | No
     elif time_scale is None:
         return chosen
     return list(dict.fromkeys([*(HeatKernel.at_scale(dim, s) for s in scales), *chosen]))
+
+
+def _width(source: GramMatrix | Samples, sphere_map: SphereMap | None) -> float:
+    """Width of a Gaussian kernel by name."""
+    if isinstance(source, GramMatrix):
+        return width_of_matrix(source)
+    return usual_width(mapped_gamma(source, sphere_map))
 
 
 def _has_a_time(kernel: Kernel | str) -> bool:

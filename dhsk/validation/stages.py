@@ -88,7 +88,7 @@ def kernels_of(
         time_scale, kernels = "auto", _baselines(square, sphere_map)
     if isinstance(time_scale, str):
         time_scale = first_scales(square, sphere_map, zero_rows)
-    chosen = candidates(square, time_scale, kernels)
+    chosen = candidates(square, time_scale, kernels, sphere_map)
     for kernel in chosen:
         check_semidefinite(kernel, indefinite)
     return chosen

@@ -1,6 +1,8 @@
 """Names of kernels at every door, and AnnData objects."""
 
+import json
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +18,7 @@ MEANT = {
     "parametrix": dhsk.ParametrixKernel(np.log(12) / 12),
     "cosine": dhsk.CosineKernel(),
     "linear": dhsk.LinearKernel(),
-    "gaussian": dhsk.GaussianKernel(1.0),
+    "gaussian": None,  # depends on the samples
     "polynomial": dhsk.PolynomialKernel(2, 1.0),
 }
 
@@ -34,7 +36,7 @@ def samples(counts: Any) -> tuple[Any, Any]:
 def test_a_name_is_the_kernel_of_the_default_parameters(name: str, samples: Any) -> None:
     """Every door makes of a name, at a time of 1, the kernel that --kernel makes of it."""
     X, y = samples
-    kernel = MEANT[name]
+    kernel = MEANT[name] or dhsk.GaussianKernel(float(f"{np.sqrt(X.var() * 12 / 2):.3g}"))
     G = dhsk.compute_gram(X, name)
     assert G.kernel == kernel
     assert G.with_kernel(name).kernel == kernel
@@ -55,6 +57,31 @@ def test_a_name_is_the_kernel_of_the_default_parameters(name: str, samples: Any)
         assert named.fit(X, y).kernel_ == given.fit(X, y).kernel_ == kernel
         tags = [one.__sklearn_tags__().input_tags.positive_only for one in (named, given)]
         assert tags[0] == tags[1]
+
+
+def test_commands_make_the_same_gaussian(run: Any, samples: Any) -> None:
+    """Of samples, of samples as a map makes them, and of stored inner products."""
+    X, y = samples
+    np.save("x.npy", X)
+    np.savetxt("y.txt", y, fmt="%d")
+    rows = dhsk.projective_map(X)
+    widths = [float(f"{np.sqrt(Z.var() * 12 / 2):.3g}") for Z in (X, rows)]
+    for width, words in zip(widths, ((), ("--map", "projective")), strict=True):
+        kernel = dhsk.GaussianKernel(width)
+        own = ("--kernel", "gaussian", *words)
+        given = ("--labels", "y.txt", *own)
+        assert run("gram", "x.npy", *own, "--out", f"g{width}")[0] == 0
+        assert dhsk.open_gram(f"g{width}").kernel == kernel
+        assert run("train", "x.npy", *given, "--out", f"m{width}")[0] == 0
+        assert dhsk.HeatSVC.load(f"m{width}").kernel_ == kernel
+        assert run("cv", "x.npy", *given, "--C", 1, "--out", f"o{width}")[0] == 0
+        found = json.loads(Path(f"o{width}", "results.json").read_text())
+        assert kernel.label in json.dumps(found)
+    assert dhsk.GaussianKernel(widths[0]).label in run("plan", "x.npy", "--kernel", "gaussian")[1]
+    stored = dhsk.compute_gram(X, "linear", store="l")
+    assert stored.with_kernel("gaussian").kernel == dhsk.GaussianKernel(widths[0])
+    result = dhsk.cross_validate(stored, y, kernels="gaussian", C=1)
+    assert {row["label"] for row in result.summary_} == {dhsk.GaussianKernel(widths[0]).label}
 
 
 @pytest.mark.slow
@@ -115,7 +142,7 @@ def test_anndata_objects_are_their_matrix(form: str, samples: Any) -> None:
     expected = dhsk.compute_gram(X if form == "dense" else sparse.csr_array(X), "heat")
     found = dhsk.compute_gram(adata, "heat")
     np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
-    tried = [dhsk.cross_validate(given, y, C=1).results_ for given in (adata, X)]
+    tried = [dhsk.cross_validate(given, y, time_scale=1, C=1).results_ for given in (adata, X)]
     assert [row["score"] for row in tried[0]] == [row["score"] for row in tried[1]]
     for door in (dhsk.HeatSVC(), dhsk.NystromFeatures(3), dhsk.HypersphericalMap()):
         with pytest.raises(dhsk.InputError, match=r"AnnData object.*adata\.X"):

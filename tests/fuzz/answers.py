@@ -40,7 +40,10 @@ def expected(X: Any, kernel: str, time: float | None = None) -> Any:
             return (products + 1) ** 2
         case "gaussian":
             squares = np.diagonal(products)
-            return np.exp(-np.maximum(squares[:, None] + squares - 2 * products, 0) / 2)
+            spread = dim * X.var()  # scikit-learn's gamma="scale" is 1 over it, or 1
+            width = float(f"{np.sqrt((spread if spread > 1e-300 else 1.0) / 2):.3g}")
+            distances = np.maximum(squares[:, None] + squares - 2 * products, 0)
+            return np.exp(-distances / (2 * np.longdouble(width) ** 2))
         case "cosine":
             return products
     time, cosines = time or math.log(dim) / dim, np.clip(products, -1, 1)

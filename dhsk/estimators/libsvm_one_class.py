@@ -1,0 +1,150 @@
+"""scikit-learn's OneClassSVM, on the solver of dhsk."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dhsk.arrays import Floats, Indices, Rows
+from dhsk.estimators.automatic import Auto
+from dhsk.estimators.drop_in import DropIn, terminated_early
+from dhsk.estimators.one_class import OneClassEstimator
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import Indefinite
+from dhsk.samples import SphereMap, ZeroRule
+from dhsk.solvers.one_class import OneClassFit
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OneClassSVM(DropIn, OneClassEstimator):
+    """Detection of outliers with the parameters and attributes of `sklearn.svm.OneClassSVM`.
+
+    The same problem, scale and predictions, but that samples on the boundary count as inliers in
+    whatever order values are added. It is `HeatOneClassSVM` with scikit-learn's kernels and names.
+
+    Parameters
+    ----------
+    kernel
+        As for `SVC`.
+    degree, gamma, coef0
+    tol
+        Tolerance of the KKT violation; small problems are solved beyond it.
+    nu
+        Upper bound on the share of outliers among the training samples, and lower bound on the
+        share of support vectors; above 0 and at most 1.
+    shrinking, cache_size, verbose
+    max_iter
+        Upper bound on the steps of the solver, -1 for none. Fits with a bound are made on the whole
+        matrix, which must fit in memory.
+    time_scale, sphere_map, zero_rows, dtype
+    memory
+        Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
+        for half of the free memory.
+    indefinite
+
+    Attributes
+    ----------
+    support_
+        Indices of the support vectors, ascending, (n_sv,), int32.
+    support_vectors_
+        Support vectors, (n_sv, n_features); empty for kernel values that are given.
+    n_support_
+    dual_coef_
+        Coefficients of the support vectors, (1, n_sv).
+    intercept_, offset_
+        `decision_function` is `score_samples` less the offset; the intercept is minus the offset;
+        (1,) each.
+    coef_
+        Weights of the features for a linear kernel, (1, n_features).
+    n_iter_
+        Number of steps of the solver.
+    objective_
+        Dual objective b'Kb/2.
+    kkt_violation_
+        KKT violation over all samples, computed from a new gradient.
+    unit_
+        Unit of `tol`: a power of two near the mean of 1 - K if the kernel is nearly constant, else
+        1.
+    fit_status_, shape_fit_, converged_, kernel_, time_scale_, n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.svm import OneClassSVM
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model, peer = (one(nu=0.1).fit(X[y == 0]) for one in (dhsk.OneClassSVM, OneClassSVM))
+    >>> bool((model.predict(X[y > 0]) == peer.predict(X[y > 0])).all())
+    True
+    """
+
+    _learnt = (
+        "support_", "_dual_coef", "objective_", "kkt_violation_", "n_iter_", "converged_", "unit_",
+        "_support_rows", "_boundary", "_shape", "_sparse",
+    )  # fmt: skip
+
+    kernel: Kernel | str | Callable[[Any, Any], Any] = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    tol: float = 1e-3
+    nu: float = 0.5
+    shrinking: bool = True
+    cache_size: float = 200
+    verbose: bool = False
+    max_iter: int = -1
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    zero_rows: ZeroRule = "center"
+    dtype: str = "float64"
+    memory: int | str | None = None
+    indefinite: Indefinite = "error"
+
+    def score_samples(self, X: Any) -> Floats:
+        """Scores of samples, (N,): the higher, the more like the training samples."""
+        return self.decision_function(X) + self.offset_
+
+    def _complaint(self, found: OneClassFit) -> str:
+        return terminated_early(self.max_iter, super()._complaint(found))
+
+    @property
+    def _coef(self) -> Floats:
+        return self._dual_coef
+
+    def _keep(self, support: Indices, coef: Floats) -> None:
+        self.support_, self._dual_coef = support.astype(np.int32), coef
+
+    @property
+    def _support(self) -> Rows:
+        return self._support_rows
+
+    @property
+    def dual_coef_(self) -> Any:
+        """Coefficients of the support vectors, (1, n_sv)."""
+        check_is_fitted(self)
+        return self._as_samples_are(self._dual_coef[None])
+
+    @property
+    def n_support_(self) -> Any:
+        """Number of support vectors, (1,)."""
+        check_is_fitted(self)
+        return np.array([len(self.support_)], np.int32)
+
+    @property
+    def offset_(self) -> Floats:
+        """`decision_function` is `score_samples` less the offset, (1,)."""
+        check_is_fitted(self)
+        return np.array([self._constant + self.unit_ * self._boundary])
+
+    @property
+    def intercept_(self) -> Floats:
+        """Minus the offset, (1,)."""
+        return -self.offset_
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features for a linear kernel, (1, n_features)."""
+        check_is_fitted(self)
+        return self._weights_of(self._dual_coef[None])

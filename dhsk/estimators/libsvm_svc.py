@@ -1,0 +1,260 @@
+"""scikit-learn's SVC, on the exact solver of dhsk."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from distributed import Client
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.exceptions import NotFittedError
+
+from dhsk.arrays import Floats, Rows
+from dhsk.errors import InputError
+from dhsk.estimators.automatic import Auto
+from dhsk.estimators.classifier import with_probabilities
+from dhsk.estimators.drop_in import DropIn, terminated_early
+from dhsk.estimators.exact import ExactClassifier
+from dhsk.estimators.saving import DEPRECATED
+from dhsk.execution.run import Run
+from dhsk.gram.row_map import RowMap
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import Indefinite
+from dhsk.models.exact import SvcModel
+from dhsk.models.problem import Problem, weights_of_classes
+from dhsk.objects.places import Place
+from dhsk.samples import Samples, ZeroRule
+from dhsk.samples.weighted import MapName
+from dhsk.solvers.problems import pairs_of_classes
+
+SHAPES = ("ovr", "ovo")
+"""Values of `decision_function_shape`."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SVC(DropIn, ExactClassifier):
+    """C-support vector classification with the parameters and attributes of `sklearn.svm.SVC`.
+
+    The same optimum and the same decisions, from the solver of `HeatSVC`: it is that class with
+    scikit-learn's kernels, defaults and names.
+
+    Parameters
+    ----------
+    C
+        Upper bound on the dual coefficients, above 0, which may be infinite; "auto" as for
+        `HeatSVC`.
+    kernel
+        "rbf", "linear", "poly", "sigmoid" or "precomputed" as in scikit-learn; "heat",
+        "parametrix" or "cosine" as for `HeatSVC`; a kernel of dhsk; or a function of two sets of
+        samples that makes their matrix. "sigmoid", and "poly" with `coef0` below 0, are not
+        positive semi-definite: as in LIBSVM, a fit may end at a point that is no optimum.
+    degree, gamma, coef0, shrinking
+    probability
+        Deprecated, as in scikit-learn: fit ``CalibratedClassifierCV(SVC(), ensemble=False)`` for
+        probabilities. True enables `predict_proba`.
+    tol
+        Tolerance of the KKT violation; as for `HeatSVC`, small problems are solved beyond it.
+    cache_size
+    class_weight
+        Factors of C by label, or "balanced"; None for 1.
+    verbose
+    max_iter
+        Upper bound on the steps of a pair of classes, -1 for none. Fits with a bound are made on
+        whole matrices, which must fit in memory.
+    decision_function_shape, break_ties
+    random_state
+        Seed, or a `RandomState`, that shuffles the folds of `probability`.
+    time_scale
+    sphere_map
+        Map of the samples to the unit sphere, as for `HeatSVC`; None for the kernel's default.
+    zero_rows, dtype, memory, client, store, indefinite
+
+    Attributes
+    ----------
+    classes_, class_weight_
+    support_
+        Indices of the support vectors, class by class, (n_sv,), int32.
+    support_vectors_
+        Support vectors, (n_sv, n_features); empty for kernel values that are given.
+    n_support_
+    dual_coef_, intercept_
+        (k - 1, n_sv) and (k(k - 1)/2,), with scikit-learn's signs.
+    coef_
+        Weights of the features for a linear kernel, (pairs of classes, n_features).
+    n_iter_
+        Steps of the solver for each pair of classes, (k(k - 1)/2,), int32.
+    fit_status_, shape_fit_
+    probA_, probB_
+        Deprecated, as in scikit-learn: the sigmoids of `probability`.
+    C_, kernel_, time_scale_
+    kkt_violation_
+        Largest KKT violation of all pairs of classes.
+    duality_gap_
+        Largest relative duality gap of all pairs: primal less dual objective, over the primal.
+    converged_
+    model_
+        The fitted model as `SvcModel`, with LIBSVM's signs.
+    n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model, peer = dhsk.SVC().fit(X[:1000], y[:1000]), SVC().fit(X[:1000], y[:1000])
+    >>> bool((model.predict(X) == peer.predict(X)).all())
+    True
+    >>> bool((model.support_ == peer.support_).all())
+    True
+    >>> model.converged_, model.kkt_violation_ <= model.tol
+    (True, True)
+    """
+
+    _kept = (
+        "C", "degree", "gamma", "coef0", "tol", "class_weight", "max_iter",
+        "decision_function_shape", "break_ties", "time_scale", "sphere_map", "zero_rows", "dtype",
+        "indefinite",
+    )  # fmt: skip
+
+    C: float | Auto = 1.0
+    kernel: Kernel | str | Callable[[Any, Any], Any] = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    shrinking: bool = True
+    probability: bool | str = DEPRECATED
+    tol: float = 1e-3
+    cache_size: float = 200
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    verbose: bool = False
+    max_iter: int = -1
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
+    random_state: Any = None
+    time_scale: float | Auto = "auto"
+    sphere_map: MapName | None = None
+    zero_rows: ZeroRule = "center"
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    store: str | Place | None = None
+    indefinite: Indefinite = "error"
+
+    def decision_function(self, X: Any) -> Floats:
+        """Decision values, as those of `sklearn.svm.SVC`.
+
+        Returns
+        -------
+        Floats
+            For `decision_function_shape` "ovr" (N, k); for "ovo" (N, k(k - 1)/2), a column for each
+            pair of classes, above 0 for its first; for two classes (N,), above 0 for the second.
+        """
+        model = self._fitted
+        if self.decision_function_shape == "ovr" or len(model.classes) == 2:
+            return super().decision_function(X)
+        return self._by_blocks(X, model.decisions, 8 * model.width)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicted label of each sample, (N,)."""
+        model = self._fitted
+        if not self.break_ties:
+            return super().predict(X)
+        if self.decision_function_shape == "ovo":
+            raise InputError("break_ties must be False when decision_function_shape is 'ovo'")
+        if len(model.classes) == 2:
+            return super().predict(X)
+        return np.asarray(model.classes[self.decision_function(X).argmax(axis=1)])
+
+    @with_probabilities
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities, (N, k), as in `sklearn.svm.SVC`."""
+        if not self._fitted.has_probabilities:
+            raise NotFittedError(
+                "predict_proba is not available when fitted with probability=False"
+            )
+        return self._by_blocks(X, self.model_.probabilities, 8 * len(self.model_.classes))
+
+    def _check_probabilities(self) -> None:
+        if self.probability is not True:
+            super()._check_probabilities()
+
+    def _check(self, *positive: str) -> None:
+        if self.decision_function_shape not in SHAPES:
+            raise InputError(
+                f'decision_function_shape must be "ovr" or "ovo", but it is '
+                f"{self.decision_function_shape!r}"
+            )
+        super()._check(*positive)
+
+    def _check_bound(self) -> None:
+        if np.inf != self.C:
+            super()._check_bound()
+
+    def _complaint(self, model: SvcModel) -> str | None:
+        complaint = super()._complaint(model)
+        return None if complaint is None else terminated_early(self.max_iter, complaint)
+
+    def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
+        model = super()._train(problem, samples, row_map, run)
+        weights = weights_of_classes(self.class_weight, problem)
+        own = {"class_weights": weights.tolist(), "sparse": self._sparse}
+        return replace(model, notes={**model.notes, **own})
+
+    def _opened(self, samples: Any, y: ArrayLike) -> tuple[Samples, NDArray[Any], Floats]:
+        if self._is_function:
+            raise InputError("a kernel that is a function has no samples of a file: use fit")
+        opened, labels, weights = super()._opened(samples, y)
+        self._shape, self._sparse = opened.shape, opened.is_sparse
+        return opened, labels, weights
+
+    def _take(self, model: SvcModel) -> None:
+        super()._take(model)
+        for name in ("support_", "n_support_", "n_iter_"):
+            setattr(self, name, getattr(self, name).astype(np.int32))
+        weights = model.notes.get("class_weights", np.ones(len(model.classes)))
+        self.class_weight_ = np.array(weights)
+        if not hasattr(self, "_shape"):  # it comes from a file
+            self._shape = model.notes["n_samples"], model.dim
+            self._sparse = model.notes.get("sparse", issparse(model.rows))
+        self.dual_coef_ = self._as_samples_are(self.dual_coef_)
+
+    @property
+    def _support(self) -> Rows:
+        return self._fitted.rows
+
+    @property
+    def probA_(self) -> Floats:
+        """Deprecated, as in scikit-learn: slopes of the sigmoids."""
+        return self._sigmoids("probA_")[:, 0]
+
+    @property
+    def probB_(self) -> Floats:
+        """Deprecated, as in scikit-learn: offsets of the sigmoids."""
+        return self._sigmoids("probB_")[:, 1]
+
+    def _sigmoids(self, name: str) -> Floats:
+        """Sigmoids of the pairs of classes, (pairs, 2); none without `probability`."""
+        words = f"Attribute `{name}` was deprecated in scikit-learn 1.9, as `probability` was"
+        warnings.warn(words, FutureWarning, stacklevel=3)
+        found = self._fitted.sigmoids
+        return np.empty((0, 2)) if found is None else found
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features for a linear kernel, (pairs of classes, n_features)."""
+        model = self._fitted
+        sign = -1.0 if len(model.classes) == 2 else 1.0
+        return self._weights_of(sign * _by_pairs(model))
+
+
+def _by_pairs(model: SvcModel) -> Floats:
+    """Coefficients of all support vectors in each pair of classes, (pairs, n_sv)."""
+    found = np.zeros((model.width, model.rows.shape[0]))
+    own_pairs = pairs_of_classes(len(model.classes))
+    own_class = np.repeat(np.arange(len(model.classes)), model.expansion.n_support)
+    for row, coef in enumerate(model.expansion.dual_coef):
+        found[own_pairs[own_class, row], np.arange(len(own_class))] = coef
+    return found

@@ -1,0 +1,210 @@
+"""scikit-learn's SVR, on the solver of dhsk."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from dhsk.arrays import Floats, Indices, Rows
+from dhsk.bars import Show
+from dhsk.errors import InputError
+from dhsk.estimators.automatic import LARGEST_C, Auto
+from dhsk.estimators.drop_in import DropIn, terminated_early
+from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.run import Run
+from dhsk.execution.threads import Threads
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import Indefinite, positive_parameter, real_parameter
+from dhsk.models.rescaling import kernel_in, unit_for
+from dhsk.models.single import check_room, fitted_rows, source_of_fit
+from dhsk.samples import SphereMap, ZeroRule
+from dhsk.solvers.tube import TubeFit, TubeLimits, TubeProblem, fine_tolerance, solve_tube
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SVR(RegressorMixin, DropIn):  # type: ignore[misc]  # see its base
+    """Epsilon-insensitive regression with the parameters and attributes of `sklearn.svm.SVR`.
+
+    The same optimum, with certificates. The solver has one coefficient for each sample, in place of
+    LIBSVM's two; many samples are solved on sets of them, without their whole matrix.
+
+    Parameters
+    ----------
+    kernel
+        As for `SVC`.
+    degree, gamma, coef0
+    tol
+        Tolerance of the KKT violation, in units of the targets; small problems are solved beyond
+        it.
+    C
+        Upper bound on the absolute dual coefficients, above 0, which may be infinite.
+    epsilon
+        Width of the zone around the targets in which errors do not count, at least 0.
+    shrinking, cache_size, verbose
+    max_iter
+        Upper bound on the steps of the solver, -1 for none. Fits with a bound are made on the whole
+        matrix, which must fit in memory.
+    time_scale, sphere_map, zero_rows, dtype
+    memory
+        Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
+        for half of the free memory.
+    indefinite
+
+    Attributes
+    ----------
+    support_
+        Indices of the support vectors, ascending, (n_sv,), int32.
+    support_vectors_
+        Support vectors, (n_sv, n_features); empty for kernel values that are given.
+    n_support_
+    dual_coef_, intercept_
+        (1, n_sv) and (1,).
+    coef_
+        Weights of the features for a linear kernel, (1, n_features).
+    n_iter_
+        Number of steps of the solver.
+    kkt_violation_
+        KKT violation over all samples, computed from a new gradient.
+    duality_gap_
+        Duality gap relative to the primal objective.
+    fit_status_, shape_fit_, converged_, kernel_, time_scale_, n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import make_friedman1
+    >>> from sklearn.svm import SVR
+    >>> X, y = make_friedman1(500, noise=1.0, random_state=0)
+    >>> model, peer = dhsk.SVR(C=10.0).fit(X, y), SVR(C=10.0).fit(X, y)
+    >>> bool(abs(model.predict(X) - peer.predict(X)).max() < 2e-3)
+    True
+    >>> model.converged_, model.kkt_violation_ <= model.tol
+    (True, True)
+    """
+
+    _learnt = (
+        "support_", "_dual_coef", "intercept_", "kkt_violation_", "duality_gap_", "n_iter_",
+        "converged_", "_unit", "_support_rows", "_shape", "_sparse",
+    )  # fmt: skip
+
+    kernel: Kernel | str | Callable[[Any, Any], Any] = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    tol: float = 1e-3
+    C: float = 1.0
+    epsilon: float = 0.1
+    shrinking: bool = True
+    cache_size: float = 200
+    verbose: bool = False
+    max_iter: int = -1
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    zero_rows: ZeroRule = "center"
+    dtype: str = "float64"
+    memory: int | str | None = None
+    indefinite: Indefinite = "error"
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: Any = None, *, progress: Show = None
+    ) -> Self:
+        """Fit to samples and targets.
+
+        Parameters
+        ----------
+        X
+        y
+            Targets, (N,).
+        sample_weight
+            Factors of C, (N,); samples of weights up to 0 are not used.
+        progress
+
+        Raises
+        ------
+        InputError, BudgetError
+        """
+        self._check("tol")
+        X, y = self._validated(X, y=y, y_numeric=True)
+        weights, targets = self._factors(sample_weight, X.shape[0]), np.asarray(y, np.float64)
+        used = np.flatnonzero(weights)
+        with self._begun(progress, reading=1, tiles=2, training=5) as run, run.told():
+            rows = self._map_to_fit(X, run, weights)
+            self._unit = unit_for(self.kernel_, len(used), lambda some: rows[used[some]])
+            bounds = self._unit * min(float(self.C), LARGEST_C) * weights[used]
+            problem = TubeProblem(targets[used], -bounds, bounds, float(self.epsilon))
+            found = self._solved(rows, used, problem, run)
+        inside = np.flatnonzero(found.b)
+        self._support_rows = fitted_rows(rows, used[inside], self.kernel_)
+        self.support_ = used[inside].astype(np.int32)
+        self._dual_coef = found.b[inside]
+        self._certify(problem, found)
+        if not self.converged_:
+            warnings.warn(self._complaint(), ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _check(self, *positive: str) -> None:
+        if np.inf != self.C:
+            positive_parameter("C", self.C)
+        if real_parameter("epsilon", self.epsilon) < 0:
+            raise InputError(f"epsilon must be 0 or above, but it is {self.epsilon!r}")
+        super()._check(*positive)
+
+    def _solved(self, rows: Rows, used: Indices, problem: TubeProblem, run: Run) -> TubeFit:
+        """Solve the problem of the samples that are used."""
+        source = source_of_fit(rows, used, kernel_in(self.kernel_, self._unit))
+        room, most = own_room(run.memory), self._most_steps
+        check_room(len(used), source.dtype, room, most)
+        threads = Threads(core_count())
+        limits = TubeLimits(self.tol, room, most, fine_tolerance(problem), threads)
+        return solve_tube(source, problem, np.zeros(len(used)), limits, run.report)
+
+    def _certify(self, problem: TubeProblem, found: TubeFit) -> None:
+        """Set the intercept and the certificates, from a recomputed gradient."""
+        intercept = problem.intercept(found.b, found.f)
+        self.intercept_ = np.array([intercept])
+        self.kkt_violation_ = problem.violation(found.b, found.f)
+        self.duality_gap_ = problem.gap(found.b, found.f, intercept)
+        self.n_iter_, self.converged_ = found.steps, self.kkt_violation_ <= self.tol
+
+    def _complaint(self) -> str:
+        """That the fit did not converge, and what helps."""
+        return terminated_early(
+            self.max_iter,
+            f"the fit ended after {self.n_iter_} steps with a violation of "
+            f"{self.kkt_violation_:.3g} above tol={self.tol:g}: raise tol, or lower C",
+        )
+
+    def predict(self, X: Any) -> Floats:
+        """Predict targets, (N,)."""
+        check_is_fitted(self)
+        kernel = kernel_in(self.kernel_, self._unit)
+        sums = self._sums(X, self._support_rows, self._dual_coef[:, None], kernel)
+        return np.asarray(sums[:, 0] + self.intercept_)
+
+    @property
+    def _support(self) -> Rows:
+        return self._support_rows
+
+    @property
+    def dual_coef_(self) -> Any:
+        """Coefficients of the support vectors, (1, n_sv)."""
+        check_is_fitted(self)
+        return self._as_samples_are(self._dual_coef[None] / self._unit)
+
+    @property
+    def n_support_(self) -> Any:
+        """Number of support vectors, (1,)."""
+        check_is_fitted(self)
+        return np.array([len(self.support_)], np.int32)
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features for a linear kernel, (1, n_features)."""
+        check_is_fitted(self)
+        return self._weights_of(self._dual_coef[None] / self._unit)

@@ -1,0 +1,45 @@
+"""Fits of a single problem: their matrix, the rows that predictions need, and their memory."""
+
+from typing import Any
+
+import numpy as np
+
+from dhsk.arrays import Indices, Rows
+from dhsk.errors import BudgetError
+from dhsk.execution.limits import core_count
+from dhsk.kernels import Kernel, PrecomputedKernel, unit_vectors
+from dhsk.models.sources import RowsSource
+from dhsk.solvers.smo import matrix_bytes
+from dhsk.solvers.sources import ArraySource, Source
+from dhsk.solvers.tube import SMALLEST_SET
+from dhsk.units import format_bytes
+
+
+def source_of_fit(rows: Rows, used: Indices, kernel: Kernel) -> Source:
+    """Matrix of some samples, computed from their rows, or of the values that these are."""
+    if isinstance(kernel, PrecomputedKernel):
+        return ArraySource(np.ascontiguousarray(np.asarray(rows)[np.ix_(used, used)]))
+    return RowsSource(rows[used], kernel, threads=core_count())
+
+
+def fitted_rows(rows: Rows, chosen: Indices, kernel: Kernel) -> Rows:
+    """Rows of some samples, as predictions compare with them."""
+    given = isinstance(kernel, PrecomputedKernel)
+    return unit_vectors(chosen, rows.shape[1]) if given else rows[chosen]
+
+
+def check_room(n: int, dtype: "np.dtype[Any]", room: int, most: int | None) -> None:
+    """Raise BudgetError if a fit cannot have its matrix, or the smallest one of a set."""
+    if most is None:
+        least = 8 * matrix_bytes(min(n, SMALLEST_SET), dtype)
+        if least > room:
+            raise BudgetError(
+                f"a fit of {n:,} samples takes {format_bytes(least)} beside them, but there is "
+                f"room for {format_bytes(room)}: give more memory"
+            )
+    elif matrix_bytes(n, dtype) > room:
+        raise BudgetError(
+            f"a fit with max_iter={most} is made on the whole matrix, which takes "
+            f"{format_bytes(matrix_bytes(n, dtype))}, but there is room for {format_bytes(room)}: "
+            "allow more memory, or leave out max_iter"
+        )

@@ -1,0 +1,78 @@
+"""Variance of all entries of samples, by which Gaussian kernels are scaled."""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError
+from dhsk.kernels.centre import with_all_entries
+from dhsk.samples.base import Samples
+from dhsk.samples.maps import SphereMap, apply_map
+from dhsk.samples.scan import rows_within
+from dhsk.samples.zeros import ZeroRows
+
+BLOCK_BYTES: Final = 16 * 2**20
+"""Bytes of a block of samples."""
+
+SMALLEST: Final = 1e-300
+"""Features times variance up to which samples count as constant: 1 over it must be in the range."""
+
+DIGITS: Final = 3
+"""Digits of a width, as of other parameters that the samples choose."""
+
+
+def gamma_of_scale(blocks: Iterable[Rows]) -> float:
+    """scikit-learn's ``gamma="scale"``: 1 over the features times the variance of all entries.
+
+    It is 1 for constant samples. The variance is added up block by block, from the mean of each
+    [1]_. Raises InputError if it is not in the range of float64.
+
+    References
+    ----------
+    .. [1] T. F. Chan, G. H. Golub and R. J. LeVeque, "Updating formulae and a pairwise algorithm
+       for computing sample variances", COMPSTAT 1982.
+    """
+    count, mean, squares, dim = 0, 0.0, 0.0, 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block in blocks:
+            own, own_mean, own_squares = _moments(block)
+            dim, total = block.shape[1], count + own
+            apart = own_mean - mean
+            squares += own_squares + apart * apart * (count * own / total)
+            mean, count = mean + apart * (own / total), total
+        variance = squares / count
+    if not np.isfinite(dim * variance):
+        raise InputError("the variance of X overflows float64: scale the samples, X / abs(X).max()")
+    return 1.0 / (dim * variance) if dim * variance > SMALLEST else 1.0
+
+
+def mapped_gamma(samples: Samples, sphere_map: SphereMap | None) -> float:
+    """`gamma_of_scale` of samples as a map makes them; None for none."""
+    return gamma_of_scale(_mapped(samples, sphere_map or "identity"))
+
+
+def _mapped(samples: Samples, sphere_map: SphereMap) -> Iterator[Rows]:
+    """Blocks of mapped samples."""
+    first = 0
+    for block in samples.blocks(rows_within(samples, BLOCK_BYTES)):
+        yield apply_map(sphere_map, block, first, ZeroRows())
+        first += block.shape[0]
+
+
+def usual_width(gamma: float) -> float:
+    """Width of a Gaussian kernel that is given by its name: that of `gamma_of_scale`, rounded."""
+    return float(f"{math.sqrt(0.5 / gamma):.{DIGITS}g}")
+
+
+def _moments(block: Rows) -> tuple[int, float, float]:
+    """Number of entries of a block, their mean, and the sum of their squared distances from it."""
+    count = block.shape[0] * block.shape[1]
+    block = with_all_entries(block)
+    values = block if isinstance(block, np.ndarray) else block.data
+    values = values[values != 0]  # so that dense and sparse samples have the same bits
+    mean = float(values.sum()) / count
+    squares = float(np.square(values - mean).sum()) + (count - values.size) * mean * mean
+    return count, mean, squares
