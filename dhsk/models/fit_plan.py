@@ -11,8 +11,9 @@ from dhsk.errors import BudgetError
 from dhsk.execution.memory import Allowance, MemoryNeed, Share, share_memory
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
 from dhsk.models.class_blocks import KERNELS
+from dhsk.models.classes_source import ClassesSource
 from dhsk.models.gram_source import KEPT_BYTES as ROWS_BYTES
-from dhsk.models.sources import ClassesSource, RowsShape, edge_for, evaluation_bytes
+from dhsk.models.sources import RowsShape, edge_for, evaluation_bytes
 from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.pairs import FINE_SAMPLES, Way
 from dhsk.solvers.problems import Pair

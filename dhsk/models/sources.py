@@ -1,7 +1,7 @@
 """Kernel matrices for solvers: computed from rows in memory, or a Gram matrix."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import product
@@ -30,7 +30,6 @@ from dhsk.solvers.sources import (
     Panel,
     Source,
     fill_symmetric,
-    gathered,
     parts_of,
 )
 
@@ -51,9 +50,6 @@ COMBINED_COLUMNS: Final = 1024
 
 STRIP_ROWS: Final = 256
 """Rows of a block of an approximation that are computed at a time."""
-
-KEEP_COLUMNS: Final = 0.5
-"""Share of a class's columns, added up over its pairs, from which on its matrix is kept."""
 
 MOST_THREADS: Final = 8
 """Most concurrent blocks: with those that wait they take 72 MB."""
@@ -341,109 +337,3 @@ def combined(
         values = between(rows, columns[own])
         found += values.astype(coef.dtype, copy=False) @ coef[own]
     return found
-
-
-class ClassesSource(RowsSource):
-    """A `RowsSource` that can compute the matrix of each class once and keep it in memory.
-
-    Each class is in a pair with every other: with ten classes, this takes a tenth of the bytes of
-    the whole matrix and saves almost half of the products. Matrices of two whole classes use them,
-    and all others do once many columns are expected. codes are classes from 0, (N,).
-    """
-
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: Kernel,
-        codes: Indices,
-        threads: int = 1,
-        edge: int | None = None,
-    ) -> None:
-        super().__init__(rows, kernel, threads, edge)
-        self._codes = codes
-        self._of_class = [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
-        self._place = np.zeros(len(codes), np.intp)
-        for own in self._of_class:
-            self._place[own] = np.arange(len(own))
-        self._kept: dict[int, NDArray[Any]] = {}
-        self._keeps = False
-
-    @staticmethod
-    def bytes_of(sizes: Iterable[int], itemsize: int) -> int:
-        """Bytes of the matrices of classes of these sizes."""
-        return sum(n * padded(n) for n in sizes) * itemsize
-
-    def expect_columns(self, share: float) -> None:
-        """Compute the matrices of classes if their columns are read as often as that costs."""
-        if self._keeps or share * (len(self._of_class) - 1) <= KEEP_COLUMNS:
-            return
-        self._keeps = True
-        classes = ((c,) for c in range(len(self._of_class)))
-        for _ in Threads(core_count()).run(self._square, classes):
-            continue
-
-    def block(self, members: Indices) -> NDArray[Any]:
-        """Matrix of some samples, class by class."""
-        ends = np.flatnonzero(np.diff(self._codes[members], append=-1)) + 1
-        runs = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
-        if not self._keeps and any(not self._is_whole(members[run]) for run in runs):
-            return super().block(members)
-        K = np.empty((len(members), padded(len(members))), self.dtype)
-        K[:, len(members) :] = 0.0
-        for number, run in enumerate(runs):
-            self._fill_within(K[run, run], members[run])
-            for other in runs[number + 1 :]:
-                self._fill_between(K, members, run, other)
-        return K
-
-    def _class(self, members: Indices) -> int:
-        return int(self._codes[members[0]])
-
-    def _is_whole(self, members: Indices) -> bool:
-        """Whether some samples of one class are all of it."""
-        return len(members) == len(self._of_class[self._class(members)])
-
-    def _fill_within(self, K: NDArray[Any], members: Indices) -> None:
-        """Copy the values between some samples of one class."""
-        own = self._place[members]
-        gathered(self._square(self._class(members)), own, own, K.dtype, K)
-
-    def _fill_between(self, K: NDArray[Any], members: Indices, run: slice, other: slice) -> None:
-        """Compute the values between two classes, above and below the diagonal."""
-        above, left = self._rows[members[run]], self._rows[members[other]]
-        down, across = blocks(above.shape[0], self._edge), list(blocks(left.shape[0], self._edge))
-        parts = ((above, i, left, j) for i in down for j in across)
-        for i, j, values in self._executor.run(self._values, parts):
-            fill_symmetric(K, values, run.start + i.start, other.start + j.start)
-
-    def _square(self, c: int) -> NDArray[Any]:
-        """Matrix of a class."""
-        members = self._of_class[c]
-        if c not in self._kept:  # two threads may both compute it: the same values
-            self._kept[c] = super().block(members)
-        return self._kept[c][:, : len(members)]
-
-    def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
-        """Entries between some samples and groups of samples of one class each."""
-        if not self._keeps:
-            yield from super().panels(rows, groups)
-            return
-        for number, group in enumerate(groups):
-            if not len(group):
-                continue
-            same = self._codes[rows] == self._class(group)
-            inside, outside = np.flatnonzero(same), np.flatnonzero(~same)
-            square, columns = self._square(self._class(group)), np.arange(len(group))
-            own = gathered(square, self._place[rows[inside]], self._place[group], self.dtype)
-            yield Panel(inside, number, columns, own)
-            for panel in super().panels(rows[outside], [group]):
-                yield Panel(outside[panel.rows], number, panel.columns, panel.values)
-
-    def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
-        """Combinations at some rows, from the matrix of their class if it is kept."""
-        own = self._class(part.rows)
-        samples = np.concatenate([part.rows[some], part.columns])
-        if not self._keeps or (self._codes[samples] != own).any():
-            return super()._combined(number, part, some)
-        rows, columns = self._place[part.rows[some]], self._place[part.columns]
-        return number, some, gathered(self._square(own), rows, columns, np.float64) @ part.coef

@@ -21,6 +21,7 @@ from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, PrecomputedKernel, unit_vectors
 from dhsk.models.base import training_notes
+from dhsk.models.classes_source import ClassesSource
 from dhsk.models.exact import Certificates, Expansion, SvcModel
 from dhsk.models.exact_checkpoint import PREFIX, kept_share, name_of_training, progress_of
 from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits, share_of_fits
@@ -30,7 +31,7 @@ from dhsk.models.limited import LimitedSolver
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
-from dhsk.models.sources import ClassesSource, RowsShape, RowsSource
+from dhsk.models.sources import RowsShape, RowsSource
 from dhsk.progress import Progress
 from dhsk.samples import Samples
 from dhsk.solvers.decomposition import RoundWatch

@@ -124,7 +124,7 @@ class BlockState(PairState):
     @property
     def looks_at_all(self) -> bool:
         """Whether all gradients are known."""
-        return len(self.active) == self.b.shape[1]
+        return bool(len(self.active) == self.b.shape[1])
 
     def own(self, some: Indices) -> tuple[Floats, Floats, Floats, Floats]:
         """Coefficients, gradients, and lower and upper bounds of some samples in the column."""
@@ -192,7 +192,7 @@ class BlockState(PairState):
             self.best, self.since = violation, 0
         else:
             self.since += 1
-        return self.since < PATIENCE and self.computed < POLISHES
+        return bool(self.since < PATIENCE and self.computed < POLISHES)
 
     def told(self) -> Round:
         """What is known after a step."""

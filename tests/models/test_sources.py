@@ -16,8 +16,9 @@ from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
 from dhsk.gram.matrix import GramMatrix
 from dhsk.models.class_blocks import ClassBlocks
+from dhsk.models.classes_source import ClassesSource
 from dhsk.models.gram_source import GramSource, RowsCache, row_bytes
-from dhsk.models.sources import ClassesSource, RowsSource
+from dhsk.models.sources import RowsSource
 from dhsk.samples import open_samples
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import ArraySource, Combination, Source
