@@ -173,16 +173,13 @@ def read(folder: Path) -> Drawn:
 # Fits, each in a process of its own
 
 
-def model_of(solver: str, case: Case, X: Any) -> Any:
-    """Estimator of a solver with scikit-learn's gamma="scale"."""
+def model_of(solver: str, case: Case) -> Any:
+    """Estimator of a solver, with the default gamma="scale"."""
+    options: dict[str, Any] = {"C": case.C, "kernel": case.kernel, "tol": TOL}
     if solver == "dhsk":
-        mean2 = X.multiply(X).mean() if not isinstance(X, np.ndarray) else (X * X).mean()
-        variance = mean2 - X.mean() ** 2
-        sigma = (X.shape[1] * variance / 2.0) ** 0.5
-        kernel = dhsk.GaussianKernel(sigma) if case.kernel == "rbf" else dhsk.LinearKernel()
-        return dhsk.HeatSVC(case.C, sphere_map="identity", kernel=kernel, tol=TOL, memory=MEMORY)
+        return dhsk.SVC(**options, memory=MEMORY)
     kind = SVC if solver == "libsvm" else importlib.import_module("sklearnex.svm").SVC
-    return kind(C=case.C, kernel=case.kernel, tol=TOL, cache_size=1000)
+    return kind(**options, cache_size=1000)
 
 
 def fit_here(solver: str, name: str, folder: Path) -> dict[str, Any]:
@@ -192,7 +189,7 @@ def fit_here(solver: str, name: str, folder: Path) -> dict[str, Any]:
     if solver == "intelex" and not isinstance(X, np.ndarray):
         X = X.toarray()
     X, y, test = X[: case.n], y[: case.n], X[case.n :]
-    model = model_of(solver, case, X)
+    model = model_of(solver, case)
     model.fit(X[:WARM], y[:WARM]).predict(test[:100])  # loads and compiles
     with TreeMemory() as tree:
         begin = time.perf_counter()
