@@ -25,12 +25,14 @@ DEFAULTS = [
     dhsk.HeatSpectralClustering(),
     dhsk.NystromFeatures(),
     dhsk.NystromSVC(),
+    dhsk.NystromRidge(),
 ]
 
 OTHERS = [
     dhsk.HeatSVC(time_scale=0.5),
     dhsk.HeatSVC(sphere_map="projective"),
     dhsk.HeatSVC(kernel=GAUSSIAN),
+    dhsk.HeatSVC(kernel="gaussian"),
     dhsk.HeatSVC(kernel=dhsk.SmoothedKernel(dhsk.ParametrixKernel(0.1), 0.5)),
     dhsk.HeatKernelRidge(kernel=GAUSSIAN),
     dhsk.HeatGaussianProcessRegressor(),
@@ -44,6 +46,7 @@ OTHERS = [
     dhsk.NystromFeatures(kernel=GAUSSIAN),
     dhsk.NystromFeatures(kernel=GAUSSIAN, selection="uniform", oversampling=1.5),
     dhsk.NystromFeatures(kernel=GAUSSIAN, selection="kmeans", oversampling=1.5),
+    dhsk.NystromRidge(kernel="gaussian"),
     dhsk.NystromSVC(time_scale=0.5, random_state=0),
     dhsk.NystromSVC(kernel=GAUSSIAN),
     dhsk.NystromSVC(kernel=GAUSSIAN, loss="logistic", selection="uniform"),
