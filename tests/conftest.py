@@ -26,6 +26,11 @@ from threadpoolctl import threadpool_limits
 
 sys.path.append(str(Path(__file__).parents[1]))  # worker processes import functions of tests
 
+# Tests start hundreds of processes, each of which would compile the package's source for a second,
+# and each process of tests the tests' own for ten: what they compile is kept.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 settings.register_profile("default", derandomize=True, deadline=None)
 settings.load_profile("default")
 

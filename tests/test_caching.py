@@ -10,6 +10,7 @@ import pytest
 
 import dhsk
 from dhsk.caching import CachedValue, cached_value
+from tests.parsed import parsed
 
 pytestmark = pytest.mark.threads
 
@@ -61,7 +62,7 @@ def test_a_kernel_takes_its_profile_along() -> None:
 
 def imported(file: Path) -> set[str]:
     """Names that a module takes from `functools`."""
-    nodes: list[Any] = list(ast.walk(ast.parse(file.read_text())))
+    nodes: list[Any] = parsed(file)
     named = {
         alias.name
         for node in nodes

@@ -61,6 +61,7 @@ def compilations(processes: Sequence["subprocess.Popen[str]"]) -> list[int]:
     return [int(text) for text in told]
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_compile_each_function_once(tmp_path: Path) -> None:
     """And keep it under one name."""
     assert sum(compilations([start(tmp_path) for _ in range(PROCESSES)])) == 2

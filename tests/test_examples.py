@@ -29,7 +29,14 @@ def examples_of(thing: Any, name: str) -> doctest.DocTest:
     return doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
 
 
-@pytest.mark.parametrize("name", dhsk.__all__)
+SLOW = {"CvResult", "GramMatrix", "HeatGaussianProcessRegressor", "HeatSVC",
+        "HeatSpectralClustering", "connect"}  # fmt: skip
+"""Names whose examples take more than a second."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in dhsk.__all__]
+)
 def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each in an empty folder of its own; a name without an example fails."""
     thing = getattr(dhsk, name)

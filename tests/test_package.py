@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dhsk
+from tests.parsed import parsed
 
 OWN = {"dhsk", "_typeshed"}
 """Not libraries: this one, and what only type checkers know."""
@@ -17,6 +18,7 @@ OWN = {"dhsk", "_typeshed"}
 HEAVY = {"numpy", "scipy", "sklearn", "dask", "distributed", "zarr", "pandas", "matplotlib"}
 
 
+@pytest.mark.slow
 def test_every_public_name_loads() -> None:
     """What `dir` shows can be had, and is what its home calls it."""
     for name in dir(dhsk):
@@ -44,8 +46,7 @@ def test_importing_loads_nothing_heavy() -> None:
 @pytest.mark.slow
 def test_every_library_that_is_imported_is_required() -> None:
     """By its own name: that another library needs it today is no promise."""
-    trees = [ast.parse(file.read_text()) for file in Path(dhsk.__file__).parent.rglob("*.py")]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    nodes = [node for file in Path(dhsk.__file__).parent.rglob("*.py") for node in parsed(file)]
     imported = {
         alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
     }

@@ -49,10 +49,20 @@ RUNS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", RUNS)
+SLOW = ("search", "process", "iterative process")
+"""Runs of several heat kernels."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in RUNS]
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_run_is_one_bar(name: str) -> None:
-    """Its share of all never falls, and is 1 at the end and not before."""
+def test_a_run_is_one_bar(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its share of all never falls, and is 1 at the end and not before.
+
+    Gaussian processes take two steps of their search, as each time has a kernel of its own.
+    """
+    monkeypatch.setattr("dhsk.estimators.evidence.MOST_ITERATIONS", 2)
     events: list[Progress] = []
     RUNS[name](events.append)
     shares = [event.of_all for event in events]

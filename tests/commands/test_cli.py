@@ -75,6 +75,7 @@ def test_cv_on_samples_compares_all_kernels(run: Any, samples: Any) -> None:
     assert [row["mean"] for row in first["summary"]] == [row["mean"] for row in second["summary"]]
 
 
+@pytest.mark.slow
 def test_labels_from_a_column_of_the_samples(run: Any, samples: Any) -> None:
     """A label column of the table is taken out of the features by itself."""
     lines = [",".join(f"f{k}" for k in range(12)) + ",kind"]
@@ -125,6 +126,7 @@ def test_classes_of_few_samples(run: Any, samples: Any) -> None:
     assert json.loads(Path("p/results.json").read_text())["classes"] == ["down", "up"]
 
 
+@pytest.mark.slow
 def test_h5ad_file_with_its_own_labels(run: Any, samples: Any) -> None:
     """Samples and labels of one file, which has no columns to leave out."""
     with h5py.File("x.h5ad", "w") as file:

@@ -57,6 +57,7 @@ def test_only_long_runs_say_how_to_have_an_answer_sooner() -> None:
     )
 
 
+@pytest.mark.slow
 def test_cv_says_it_first(run: Any, address: str, samples: Any) -> None:
     """And the products that it said would not stay have gone; quiet commands say nothing."""
     code, _, err = run(*CV, "--out", "o", "--cluster", address)
@@ -68,6 +69,7 @@ def test_cv_says_it_first(run: Any, address: str, samples: Any) -> None:
     assert run(*CV, "--out", "p", "--cluster", address, "-q")[2] == ""
 
 
+@pytest.mark.slow
 def test_a_long_cv_names_the_ways_out(
     run: Any, address: str, samples: Any, monkeypatch: Any
 ) -> None:
@@ -77,6 +79,7 @@ def test_a_long_cv_names_the_ways_out(
     assert err.splitlines()[1].startswith("this will be long. Sooner: a sample of some thousand")
 
 
+@pytest.mark.slow
 def test_finished_results_are_printed_again(
     run: Any, address: str, samples: Any, monkeypatch: Any
 ) -> None:
@@ -95,6 +98,7 @@ def test_finished_results_are_printed_again(
         assert "model.dhsk" in run(*words, "--model")[1]
 
 
+@pytest.mark.slow
 def test_disk_and_store_of_cv(run: Any, address: str, samples: Any) -> None:
     """A store is kept; one that is larger than --disk is refused before the folder is made."""
     words = (*CV, "--cluster", address, "--store", "g")

@@ -26,6 +26,7 @@ def words(run: Any, counts: Any, address: Any) -> tuple[str, ...]:
     return ("cv", "x.npz", "--labels", "y.txt", "--cluster", address)
 
 
+@pytest.mark.slow
 def test_table_decision_and_page_name_the_best_method(run: Any, words: tuple[str, ...]) -> None:
     """Results without them get them when they are asked for; then nothing is computed again."""
     words = (*words, *GRID, "--out", "o")

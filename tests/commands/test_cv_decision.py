@@ -24,11 +24,14 @@ def samples(run: Any, counts: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any) -> None:
+def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any, counts: Any) -> None:
     """Heat and cosine, a search, and one sentence; the same again is refused nothing.
 
     The totals of these counts differ, so the linear kernel stands aside.
     """
+    X = counts(80, 40)  # where a search takes a fourth of the time
+    X[40:, :8] += 1
+    np.save("x.npy", X)
     words = ("cv", "x.npy", "--labels", "y.txt", "--out", "o", "--cluster", address)
     code, out, _ = run(*words)
     assert code == DONE
@@ -43,6 +46,7 @@ def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any) -> 
     assert run(*words)[0] == DONE
 
 
+@pytest.mark.slow
 def test_model_page_and_predictions_are_of_the_one_to_take(
     run: Any, samples: Any, address: Any
 ) -> None:
@@ -71,6 +75,7 @@ def test_model_page_and_predictions_are_of_the_one_to_take(
     assert taken == {"simplest": "cosine", "best": "heat"}
 
 
+@pytest.mark.slow
 def test_one_kernel_needs_no_decision(run: Any, samples: Any, address: Any) -> None:
     """The best cell says it all."""
     words = ("--labels", "y.txt", "--time-scale", "0.5,1", "--cluster", address, "--out", "o")
@@ -80,6 +85,7 @@ def test_one_kernel_needs_no_decision(run: Any, samples: Any, address: Any) -> N
     assert "Decision:" not in Path("o/report.html").read_text()
 
 
+@pytest.mark.slow
 def test_map_auto_and_a_model_with_its_weights(run: Any, samples: Any, address: Any) -> None:
     """Both maps are tried; what is trained on tf-idf predicts so."""
     X, y = samples

@@ -11,7 +11,10 @@ from dhsk.__main__ import DONE, INTERRUPTED
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
-WORDS = ("cv", "old.jsonl", "--labels", "old.jsonl:group", "--folds", 3, "--out")
+WORDS = (
+    "cv", "old.jsonl", "--labels", "old.jsonl:group", "--folds", 3, "--time-scale", 1,
+    "--C", "1,10", "--out",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def test_a_run_that_goes_on_writes_the_same_bytes(
     run: Any, posts: list[str], address: str, monkeypatch: Any
 ) -> None:
     """Interrupted before the table is written, when every fit is in the checkpoint, or in it."""
-    few = (*WORDS[:-1], "--time-scale", 1, "--C", "1,10", "--cluster", address, "--out")
+    few = (*WORDS[:-1], "--cluster", address, "--out")
     assert run(*few, "o")[0] == DONE
     whole = Path("o/predictions.csv").read_bytes()
 
@@ -79,6 +82,7 @@ def test_a_run_that_goes_on_writes_the_same_bytes(
     assert Path("cut/predictions.csv").read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_a_store_has_no_ids(run: Any, cv: Any, samples: Any, address: str, table: Any) -> None:
     """Rows are numbered; of two classes there is one decision."""
     made = run("gram", "x.npy", "--out", "g", "--kernel", "cosine", "--cluster", address)

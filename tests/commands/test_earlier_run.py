@@ -164,6 +164,7 @@ def test_results_of_an_unknown_run_are_not_replaced(run: Callable[..., Any]) -> 
     assert run("x.npy", *WORDS, "--overwrite")[0] == DONE
 
 
+@pytest.mark.slow
 def test_a_refused_run_leaves_no_note(run: Callable[..., Any]) -> None:
     """Options that are refused late leave the folder as it was."""
     Path("o").mkdir()

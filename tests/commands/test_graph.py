@@ -19,6 +19,7 @@ def gram(run: Any, address: str, monkeypatch: Any) -> Any:
     return lambda *words: run(*given, *words)
 
 
+@pytest.mark.slow
 def test_an_edge_list_becomes_a_store(gram: Any, run: Any, cv: Any) -> None:
     """That of `graph_gram`; info, verify and cv take it, repair takes the edges."""
     code, said, error = gram("--graph", "exponential", "--beta", 0.2, "--laplacian")
@@ -44,6 +45,7 @@ def test_an_edge_list_becomes_a_store(gram: Any, run: Any, cv: Any) -> None:
     assert run("verify", "g")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("power", "option"), [(2, ""), (3, " --indefinite allow")])
 def test_the_next_command_allows_what_it_needs(gram: Any, cv: Any, power: int, option: str) -> None:
     """SVMs refuse odd powers of a matrix that is not positive semi-definite."""

@@ -142,7 +142,7 @@ def test_anndata_objects_are_their_matrix(form: str, samples: Any) -> None:
     expected = dhsk.compute_gram(X if form == "dense" else sparse.csr_array(X), "heat")
     found = dhsk.compute_gram(adata, "heat")
     np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
-    tried = [dhsk.cross_validate(given, y, C=1).results_ for given in (adata, X)]
+    tried = [dhsk.cross_validate(given, y, time_scale=1, C=1).results_ for given in (adata, X)]
     assert [row["score"] for row in tried[0]] == [row["score"] for row in tried[1]]
     for door in (dhsk.HeatSVC(), dhsk.NystromFeatures(3), dhsk.HypersphericalMap()):
         with pytest.raises(dhsk.InputError, match=r"AnnData object.*adata\.X"):

@@ -35,6 +35,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_a_store_of_samples_on_a_server_is_that_of_files(
     run: Any, url: ObjectPath, address: str
 ) -> None:
@@ -73,7 +74,7 @@ def test_a_model_of_samples_on_a_server_is_that_of_files(run: Any, url: ObjectPa
                 np.testing.assert_array_equal(there[name], here[name])
 
 
-@pytest.mark.slow(beyond=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [(), ("--rank", "10,20")])
 def test_scores_of_samples_on_a_server_are_those_of_files(
     run: Any, url: ObjectPath, kind: Any, address: str

@@ -66,6 +66,7 @@ def test_no_command_is_loaded_before_it_is_needed(
     assert not loaded & (NO_COMMANDS | HEAVY)
 
 
+@pytest.mark.slow
 def test_one_command_does_not_load_the_others() -> None:
     """Nor does its help."""
     code = (

@@ -122,6 +122,7 @@ def test_what_is_refused_is_not_proposed(run: Any, signed: Any) -> None:
     assert "refused" not in out
 
 
+@pytest.mark.slow
 def test_proposals_for_refused_samples_work(run: Any, signed: Any, address: str) -> None:
     """As they are printed."""
     facts = json.loads(run("plan", "dense.npy", "--labels", "y.txt", "--json")[1])

@@ -85,6 +85,7 @@ def test_labels_give_seconds(run: Any, file: str, monkeypatch: Any) -> None:
     assert "for seconds give labels" not in out
 
 
+@pytest.mark.slow
 def test_a_rank_with_too_few_samples_is_said(run: Any, file: str, monkeypatch: Any) -> None:
     """The other ways have their seconds all the same."""
     quick = Pilot([256, 512], [0.1, 0.2])

@@ -40,12 +40,14 @@ def test_the_page_of_a_run_is_made_anew(run: Run, folders: None) -> None:
     assert "results.csv" not in Path("found/two/report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_page_elsewhere_has_no_links(run: Run, folders: None) -> None:
     """Its neighbours are not those of the results."""
     assert run("report", "found/one", "--out", "page.html")[0] == DONE
     assert 'href="results.json"' not in Path("page.html").read_text()
 
 
+@pytest.mark.slow
 def test_several_runs_make_one_page(run: Run, folders: None) -> None:
     """Runs have the names of their folders and a link to their own page, if there is one."""
     run("report", "found/one")

@@ -130,6 +130,7 @@ def test_an_interrupted_training_goes_on_to_the_same_bits(
         assert array.tobytes() == found.to_arrays()[1][name].tobytes(), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_workers_share_no_folder(
     samples: Any, place: ObjectPath, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -156,6 +157,7 @@ def test_workers_share_no_folder(
     np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X))
 
 
+@pytest.mark.slow
 def test_a_cross_validation_on_a_server_is_that_of_the_disk(
     run: Any, samples: Any, place: ObjectPath, address: str
 ) -> None:

@@ -54,6 +54,7 @@ def test_a_model_keeps_the_spectrum(run: Any, table: Any, reads: None) -> None:
     assert (code, "were chosen in training" in err) == (BAD_INPUT, True)
 
 
+@pytest.mark.slow
 def test_a_store_keeps_the_spectrum(
     run: Any, cv: Any, address: str, table: Any, reads: None
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_model_keeps_hashed_columns(run: Any, table: Any, reads: None) -> None
     assert "reverse complements, hashed to 50 columns" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_a_store_keeps_hashed_columns(
     run: Any, cv: Any, address: str, table: Any, reads: None
 ) -> None:

@@ -78,6 +78,7 @@ def strict(node: Any) -> Any:
     return node
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("volume", [None, "samples"])
 def test_pods_that_python_asks_for_are_valid(volume: str | None) -> None:
     """What `dhsk.connect("kubernetes")` submits has no unknown field."""
@@ -85,6 +86,7 @@ def test_pods_that_python_asks_for_are_valid(volume: str | None) -> None:
     assert errors(pods_spec(options)) == []
 
 
+@pytest.mark.slow
 def test_unknown_fields_are_errors() -> None:
     """The check finds a misspelt field, in Dask's kinds and in core ones."""
     spec = pods_spec(Pods.of({"image": "dhsk:1"}))

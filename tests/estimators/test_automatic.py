@@ -86,6 +86,7 @@ def test_numbers_are_taken_as_they_are(digits: Any) -> None:
     assert chosen.get_params()["C"] == clone(chosen).C == "auto"
 
 
+@pytest.mark.slow
 def test_what_is_chosen_hangs_on_the_samples_alone(
     digits: Any, client: Client, tmp_path: Path
 ) -> None:

@@ -126,6 +126,7 @@ def test_values_that_are_not_finite_are_refused(value: float, samples: Any) -> N
         dhsk.HeatSVC().fit(X, y).predict(new)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*are below 0:dhsk.InputWarning")
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
 def test_scalers_go_before_classifiers(load: Any) -> None:

@@ -152,7 +152,7 @@ def test_where_the_matrix_is_does_not_show(
         np.testing.assert_allclose(own, other, **SAME)
 
 
-@pytest.mark.slow(beyond=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["cholesky", "iterative"])
 def test_time_and_noise_are_fitted(data: Any, solver: Any) -> None:
     """The likelihood is at its maximum: the gradient vanishes, and neighbours are no better."""
@@ -184,6 +184,7 @@ def test_noise_alone_is_fitted(data: Any) -> None:
         assert other.log_marginal_likelihood_value_ < model.log_marginal_likelihood_value_
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of three steps
 def test_an_interrupted_fit_resumes_to_the_same_bits(
     data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -272,6 +273,7 @@ def test_the_number_of_cores_does_not_change_a_bit(
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.slow
 def test_too_few_passes_warn(data: Any) -> None:
     """With the residual."""
     model = HeatGaussianProcessRegressor(noise=1e-4, solver="iterative", max_iter=3)

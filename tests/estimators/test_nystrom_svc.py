@@ -139,6 +139,7 @@ def test_files_clones_and_pickles(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.landmark_coef_, model.landmark_coef_)
 
 
+@pytest.mark.slow
 def test_centres_and_more_landmarks_than_features(nystrom_oracle: Any, tmp_path: Path) -> None:
     """Centres of groups are no samples; the leading components are fewer than the landmarks."""
     X, y = digits(3)

@@ -16,8 +16,8 @@ NF = dhsk.NystromFeatures
 
 ESTIMATORS = {
     "ridge": (dhsk.HeatKernelRidge(0.1, preconditioner_rank=4), {"landmarks", "passes"}),
-    "process": (GP(), {"likelihoods"}),
-    "iterative": (GP(solver="iterative", preconditioner_rank=4), {"landmarks", "passes"}),
+    "process": (GP(0.8), {"likelihoods"}),
+    "iterative": (GP(0.8, solver="iterative", preconditioner_rank=4), {"landmarks", "passes"}),
     "pca": (dhsk.HeatKernelPCA(2), {"passes"}),
     "clustering": (dhsk.HeatSpectralClustering(2, n_init=1), {"passes", "clusterings"}),
     "one class": (dhsk.HeatOneClassSVM(), {"tiles", "training"}),
@@ -110,10 +110,11 @@ def test_likelihoods_are_counted_and_their_passes_too(counts: Any) -> None:
     assert any("likelihood 2, residual" in event.detail for event in seen)
 
 
+@pytest.mark.slow
 def test_standard_deviations_report_their_systems(counts: Any) -> None:
     """Which samples they are of."""
     X = counts(60, 6)
-    fitted = GP(solver="iterative", preconditioner_rank=0).fit(X, X[:, 0])
+    fitted = GP(0.8, solver="iterative", preconditioner_rank=0).fit(X, X[:, 0])
     seen: list[Progress] = []
     fitted.predict(X[:20], return_std=True, progress=seen.append)
     assert seen[-1].detail.startswith("samples 0 to 20 of 20, residual ")

@@ -122,6 +122,7 @@ def test_a_stored_matrix_gives_the_same(data: Any, tmp_path: Path) -> None:
     assert dhsk.open_gram(tmp_path / "gram").shape == (199, 199)
 
 
+@pytest.mark.slow
 def test_workers_compute_what_does_not_fit(
     data: Any, monkeypatch: pytest.MonkeyPatch, no_room: Callable[[], None]
 ) -> None:
@@ -282,6 +283,7 @@ def test_bad_weights_are_refused(data: Any, weights: Any, match: str) -> None:
         HeatKernelRidge().fit(data[0], data[1], weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fits", [False, True])
 def test_the_preconditioner_saves_passes_and_changes_nothing(
     counts: Callable[[int, int], Any],
@@ -364,6 +366,7 @@ def test_stopped_after_any_pass_it_resumes_to_the_same_bits(
     assert not list((tmp_path / "journal").iterdir())
 
 
+@pytest.mark.slow
 def test_the_number_of_cores_does_not_change_a_bit(
     counts: Callable[[int, int], Any], rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ ESTIMATORS = {
     "ridge": dhsk.HeatKernelRidge(0.1, time_scale=0.5),
     "ridge of a kernel": dhsk.HeatKernelRidge(kernel=dhsk.GaussianKernel(3.0)),
     "process": GP(0.8, "auto", normalize_y=True),
-    "iterative process": GP(solver="iterative", preconditioner_rank=7, tol=1e-8),
+    "iterative process": GP(0.8, solver="iterative", preconditioner_rank=7, tol=1e-8),
     "one class": dhsk.HeatOneClassSVM(0.2, dtype="float32"),
     "pca": dhsk.HeatKernelPCA(3),
     "pca of a smoothed kernel": dhsk.HeatKernelPCA(

@@ -36,6 +36,7 @@ def heat(**options: Any) -> dhsk.HeatSVC:
 # As a part of scikit-learn
 
 
+@pytest.mark.slow
 def test_it_works_in_pipelines_and_searches() -> None:
     """Grid search over C and time, behind another step, and cross-validation: LIBSVM's scores."""
     X, y = digits(3)

@@ -95,7 +95,7 @@ def test_estimators_refuse_them_if_asked(estimator: Any, data: Any, form: Any) -
         strict.set_params(zero_rows="drop").fit(full, y)
 
 
-@pytest.mark.slow(beyond=12)
+@pytest.mark.slow(beyond=5)
 @pytest.mark.parametrize("selection", ["rpcholesky", "uniform", "kmeans"])
 @pytest.mark.parametrize(
     "tier", ["features in memory", "samples in memory", "samples read in every pass"]
@@ -142,6 +142,7 @@ def test_models_keep_the_rule_and_the_number(data: Any, form: Any, tmp_path: Pat
             strict.predict(form(X))
 
 
+@pytest.mark.slow
 def test_sklearn_sees_texts_without_a_known_word() -> None:
     """In a pipeline and a search: each fit and each prediction goes through."""
     texts = ["ball game team"] * 8 + ["vote law state"] * 8 + ["unheard", "of"]

@@ -155,8 +155,11 @@ def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def digits(tmp_path: Path) -> Path:
     """Few samples, as a table and as arrays."""
     rng = np.random.default_rng(0)
-    X = rng.poisson(2.0, (60, 5)) + np.outer(np.arange(60) % 2, [9, 0, 0, 0, 0])
-    table = ["a,b,c,d,e,kind", *(",".join(map(str, [*x, "xy"[n % 2]])) for n, x in enumerate(X))]
+    X = rng.poisson(2.0, (60, 40)) + np.outer(np.arange(60) % 2, 9 * (np.arange(40) < 3))
+    table = [
+        ",".join([*(f"c{n}" for n in range(40)), "kind"]),
+        *(",".join(map(str, [*x, "xy"[n % 2]])) for n, x in enumerate(X)),
+    ]
     (tmp_path / "table.csv").write_text("\n".join(table))
     np.save(tmp_path / "counts.npy", X)
     (tmp_path / "labels.txt").write_text("\n".join("xy"[n % 2] for n in range(60)))

@@ -219,6 +219,7 @@ def test_error__class_without_pages(
     assert "has no pages of class project" in error_of(prepare, arguments, capsys)
 
 
+@pytest.mark.slow
 def test_real_pages__numbers_of_words(prepare: ModuleType) -> None:
     """The real pages give the known class sizes, and word numbers within 5 % of the paper's."""
     if "DHSK_DATA" not in os.environ:

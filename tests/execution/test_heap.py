@@ -70,6 +70,7 @@ print(2 in searched, gc.isenabled(), gc.get_freeze_count() > 100_000, "dask.arra
 """
 
 
+@pytest.mark.slow
 def test_what_a_command_loads_is_not_searched() -> None:
     """No search of all objects while libraries load, nor of theirs later; Dask's arrays not yet."""
     words = [sys.executable, "-c", LOADED]

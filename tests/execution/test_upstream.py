@@ -50,6 +50,7 @@ def test_interrupts_stay_as_they_are() -> None:
     assert interrupts_after("upstream.jobqueue()") == "same"
 
 
+@pytest.mark.slow
 @no_longer_needed("what `jobqueue` undoes")
 def test_jobqueue_leaves_interrupts_alone() -> None:
     """dask/dask-jobqueue#697."""
@@ -103,6 +104,7 @@ class Failing(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
         raise ValueError("made up")
 
 
+@pytest.mark.slow
 @no_longer_needed("`leave`")
 def test_a_worker_on_which_a_plugin_fails_ends(caplog: Any) -> None:
     """dask/distributed#6906."""

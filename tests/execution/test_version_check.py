@@ -93,6 +93,7 @@ def test_a_worker_without_dhsk_is_an_error(two: Client) -> None:
         gram(two)
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_is_not_compared(two: Client) -> None:
     """Another takes its place, and is compared when it joins."""
 

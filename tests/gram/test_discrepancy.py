@@ -69,6 +69,7 @@ def test_groupings_that_tie_with_the_observed_one_count(counts: Any) -> None:
     assert 0.28 < found.p_value < 0.39
 
 
+@pytest.mark.slow
 def test_rounding_breaks_no_ties_and_makes_none(rng: Any) -> None:
     """Where samples repeat, groupings tie but for rounding; means that differ by 1e-6 do not."""
     K = dhsk.compute_gram(np.repeat(rng.random((4, 3)), 3, axis=0), dhsk.GaussianKernel(1.0))

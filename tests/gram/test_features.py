@@ -178,7 +178,7 @@ def oracle(distances: Any, k: int, *, itself: bool) -> tuple[Any, Any]:
     return indices, np.take_along_axis(D, indices, axis=1)
 
 
-@pytest.mark.parametrize("tile", [3, 10, 60])
+@pytest.mark.parametrize("tile", [pytest.param(3, marks=pytest.mark.slow), 10, 60])
 @pytest.mark.parametrize("k", [1, 7, N - 1])
 def test_neighbours_are_those_of_sorted_rows(counts: Any, k: int, tile: int) -> None:
     """With many ties, as squared distances of counts are whole numbers; and without any."""
@@ -218,6 +218,7 @@ def aligned(K: Any, T: Any) -> float:
     return float((K * T).sum() / np.linalg.norm(K) / np.linalg.norm(T))
 
 
+@pytest.mark.slow
 def test_alignment_is_the_cosine_of_centred_matrices(counts: Any, rng: Any) -> None:
     """With classes of any type, numbers of a regression, and features of labels."""
     X = counts(N, DIM)

@@ -83,6 +83,7 @@ def test_tiles_are_those_of_scipys_exponential(beta: float, seed: int) -> None:
         assert (K == K.T).all()
 
 
+@pytest.mark.slow
 def test_a_larger_graph_goes_by_the_lanczos_method() -> None:
     """Of more than a thousand nodes, with a hub, whose circle is far from the eigenvalues."""
     S = positive_graph(1100, 3).tolil()
@@ -146,6 +147,7 @@ def test_few_nodes_and_no_edges(n: int) -> None:
 # Refusals
 
 
+@pytest.mark.slow
 def test_beta_must_be_below_the_inverse_of_the_radius() -> None:
     """On small graphs and on large ones, with the numbers."""
     for S in (TEXTBOOK, positive_graph(1500, 1)):
@@ -364,6 +366,7 @@ def test_there_are_no_samples(tmp_path: Path) -> None:
     assert "picture" not in G._repr_html_()
 
 
+@pytest.mark.slow
 def test_cross_validation_is_that_of_scikit_learn(tmp_path: Path) -> None:
     """On the matrix in memory, fold by fold; the report is written."""
     A, labels = two_communities()

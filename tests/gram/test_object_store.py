@@ -38,6 +38,7 @@ def assert_same_files(url: str, folder: Path) -> None:
         assert place.joinpath(name).read_bytes() == file.read_bytes(), name
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("layout", ["triangle", "full"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_objects_are_the_files_of_a_store(
@@ -60,6 +61,7 @@ def test_objects_are_the_files_of_a_store(
     np.testing.assert_array_equal(opened.samples() @ ones, local[0].samples() @ ones)
 
 
+@pytest.mark.slow
 def test_workers_need_no_shared_folder(url: str, counts: Any, tmp_path: Path) -> None:
     """They read samples from the server and write tiles to it."""
     X = counts(40, DIM)
@@ -70,6 +72,7 @@ def test_workers_need_no_shared_folder(url: str, counts: Any, tmp_path: Path) ->
     assert G.mean() == dhsk.open_gram(tmp_path / "g").mean()
 
 
+@pytest.mark.slow
 def test_a_worker_of_another_server_is_named(url: str, counts: Any) -> None:
     """It finds no owner where it looks for the store; nothing is left."""
 
@@ -112,6 +115,7 @@ def test_an_interrupted_store_is_completed(url: str, counts: Any, tmp_path: Path
     assert_same_files(url, tmp_path / "g")
 
 
+@pytest.mark.slow
 def test_damaged_and_missing_tiles_are_repaired(url: str, counts: Any, tmp_path: Path) -> None:
     """A wrong checksum, a wrong size, a missing object, and damaged samples."""
     X = counts(40, DIM)
@@ -209,6 +213,7 @@ def test_a_living_writer_elsewhere_is_kept(
             own_again(place)
 
 
+@pytest.mark.slow
 def test_a_writer_that_was_replaced_says_so(url: str, quick: None) -> None:
     """It was frozen, and another one has taken over."""
     place = ObjectPath.parse(url)

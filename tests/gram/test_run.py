@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dhsk
+from tests.parsed import parsed
 
 ROOM = Path(dhsk.__file__).parent / "gram"
 
@@ -15,7 +16,7 @@ IN_A_RUN = {"memory", "client", "progress", "report", "journal", "scratch", "zer
 def functions() -> Iterator[tuple[str, set[str]]]:
     """Names of all functions and methods of the room, and of their parameters."""
     for file in ROOM.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in parsed(file):
             if isinstance(node, ast.FunctionDef):
                 own = node.args
                 yield node.name, {one.arg for one in (*own.posonlyargs, *own.args, *own.kwonlyargs)}

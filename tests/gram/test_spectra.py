@@ -79,6 +79,7 @@ def test_stored_derived_and_recomputed_matrices_have_the_same_pairs(X: Any, tmp_
         assert np.abs(np.abs(vectors.T @ first[1]) - np.eye(K)).max() < 1e-8
 
 
+@pytest.mark.slow
 def test_memory_and_workers_do_not_change_a_bit(X: Any, client: Any) -> None:
     """No tile in memory, some, all; threads, or workers of a client."""
     G = made(X, memory="4GB").centered()
@@ -130,6 +131,7 @@ class KilledError(Exception):
     """Stands for a kill after a pass."""
 
 
+@pytest.mark.slow
 def test_killed_after_each_pass_and_resumed_to_the_same_bits(
     X: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

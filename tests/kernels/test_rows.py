@@ -138,6 +138,7 @@ def test_route_follows_the_density(density, sparse_route):
     assert rows_module._sparse_is_faster(X, X, X.shape[1]) == sparse_route
 
 
+@pytest.mark.slow
 def test_densifying_stays_within_its_bound(monkeypatch):
     """Temporaries of the dense route stay below three blocks where all of X is 40 blocks."""
     block = 400_000

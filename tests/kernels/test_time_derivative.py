@@ -73,7 +73,7 @@ def exact_derivatives(dim: int, time: float, cosines: list[float]) -> list[arb]:
     return exact
 
 
-@pytest.mark.slow(beyond=4)
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize(("dim", "scale"), CASES)
 def test_values_solve_the_heat_equation_to_their_bound(dim, scale):
     """In ball arithmetic the error relative to dK/dt is within the proven bound, below 2e-12."""
@@ -104,7 +104,7 @@ def random_parameters(count: int, seed: int) -> list[tuple[int, float]]:
     return list(zip(dims.tolist(), scales.tolist(), strict=True))
 
 
-@pytest.mark.slow(beyond=2)
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(("dim", "scale"), random_parameters(8, seed=1))
 def test_values_are_differences_in_time(dim, scale, oracle):
     """Central differences of the kernel to 50 digits agree, as far as those show it."""
@@ -213,6 +213,7 @@ def test_float32_is_right_to_a_share_of_the_peak(dim, scale):
     assert exact.max() <= 1.01 * derivative.largest
 
 
+@pytest.mark.slow
 def test_a_wrong_coefficient_is_not_proven():
     """A coefficient of R that is off by 1e-9 of itself raises the proven bound above that."""
     dim, time = 50, 0.02

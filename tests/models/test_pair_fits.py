@@ -125,6 +125,7 @@ def test_what_the_journal_has_is_not_solved_again(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_pairs_that_do_not_fit_are_solved_in_rounds(solver: PairSolver) -> None:
     """To the same optimum, and folds are not divided."""
     whole = dict(solver.solved([0, 1]))

@@ -167,7 +167,7 @@ def traced_peak(function: Any) -> int:
 
 
 @pytest.mark.threads
-@pytest.mark.slow(beyond=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["labels", "probabilities"])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_memory_is_what_was_planned(

@@ -153,6 +153,7 @@ def test_rows_of_a_stretched_kernel_are_those_of_the_kernel_itself(digits: Any) 
         assert a["C_scaled"] is None
 
 
+@pytest.mark.slow
 def test_rounds_are_in_the_same_unit(
     digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

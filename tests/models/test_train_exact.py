@@ -48,6 +48,7 @@ def assert_equal(first: dhsk.HeatSVC, second: dhsk.HeatSVC) -> None:
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 4])
 def test_the_model_is_that_of_whole_matrices(
     classes: int, client: Any, monkeypatch: pytest.MonkeyPatch
@@ -81,6 +82,7 @@ class _KilledError(Exception):
     """Stands for the end of a process."""
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("anywhere", ["threads", "client"])
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_a_killed_fit_goes_on(anywhere: str, rounds: int, tmp_path: Path, client: Any) -> None:
@@ -107,6 +109,7 @@ def test_a_killed_fit_goes_on(anywhere: str, rounds: int, tmp_path: Path, client
     assert columns[-1].done == columns[-1].total
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_fit_is_not_used(tmp_path: Path) -> None:
     """Other labels, C or samples begin anew, though the folder is the same."""
     X, y = samples(2)

@@ -114,7 +114,7 @@ def test_of_more_landmarks_the_leading_components_are_kept(
     np.testing.assert_allclose(again, Z, atol=SAME)
 
 
-@pytest.mark.slow(beyond=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("name", TIERS)
 def test_centres_of_groups_are_landmarks(X: Any, tier: Any, name: Any, sparse: bool) -> None:

@@ -348,6 +348,7 @@ def test_what_is_no_store_of_features_is_refused(
         model.write(X, tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_server_has_the_files_of_a_folder(
     model: NystromFeatures, X: Any, small_blocks: None, tmp_path: Path, bucket: str
 ) -> None:

@@ -22,6 +22,9 @@ ROUNDING = 1e-12
 
 SEEDS = range(10)
 
+DRAWS = 1500
+"""Pairs of pivots whose law is tested."""
+
 
 @dataclass
 class Landmarks:
@@ -142,12 +145,12 @@ def test_the_law_of_the_pivots_is_that_of_the_plain_algorithm(block: int) -> Non
     """Ordered pairs by blocks with rejection; without it, p is below 1e-30 at blocks above 1."""
     rows = np.array([[2.0, 0.0, 0.0], [1.9, 0.5, 0.0], [0.0, 1.0, 0.2], [0.3, 1.1, 0.0], [0, 0, 1]])
     law, rng, seen = pair_law(rows @ rows.T), seeded(11), np.zeros((5, 5))
-    for _ in range(4000):
+    for _ in range(DRAWS):
         first, second = rp_cholesky(rows, LinearKernel(), 2, rng=rng, block=block).indices
         seen[first, second] += 1
     possible = law > 0
     assert seen[~possible].sum() == 0
-    assert chisquare(seen[possible], 4000 * law[possible]).pvalue > 1e-3
+    assert chisquare(seen[possible], DRAWS * law[possible]).pvalue > 1e-3
 
 
 def test_it_is_better_than_uniform_where_samples_are_uneven(clusters: Any) -> None:

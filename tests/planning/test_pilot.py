@@ -125,6 +125,7 @@ def fastest(work: Callable[[], object], enough: float, most: int = 10) -> float:
     return seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [None, 60])
 def test_the_range_holds_for_twice_as_many(rank: int | None, rng: np.random.Generator) -> None:
     """A fit to all samples, timed here too, is in the range to a factor of 3 for a busy machine.

@@ -1,5 +1,6 @@
 """Pages of results, and a reader of them."""
 
+import json
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -61,12 +62,16 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], str]:
-    """Writer of the report, which returns its text."""
+    """Writer of the report, which returns its text; of the same data in the same order, once."""
+    known: dict[str, str] = {}
 
     def write(data: dict[str, Any]) -> str:
-        path = tmp_path_factory.mktemp("report") / "report.html"
-        write_report(read_results(Results, data), path)
-        return path.read_text(encoding="utf-8")
+        key = json.dumps(data)
+        if key not in known:
+            path = tmp_path_factory.mktemp("report") / "report.html"
+            write_report(read_results(Results, data), path)
+            known[key] = path.read_text(encoding="utf-8")
+        return known[key]
 
     return write
 

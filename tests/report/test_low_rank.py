@@ -85,6 +85,7 @@ def test_the_classifiers_are_described(
     assert "the features miss, as a part of its trace (the sum of its diagonal): 0.13 for" in text
 
 
+@pytest.mark.slow
 def test_more_landmarks_than_features_are_told(low_rank: Any, page_of: Any) -> None:
     """And what becomes of them."""
     text = page_of(low_rank(oversampling=3.0)).text
@@ -115,6 +116,7 @@ def test_the_refit_has_its_facts(page: Any) -> None:
     ) in text
 
 
+@pytest.mark.slow
 def test_fits_that_did_not_converge_are_told(low_rank: Any, page_of: Any) -> None:
     """The head speaks of the gradient, and the table marks the cell at its rank."""
     data = low_rank()
@@ -150,6 +152,7 @@ def test_a_lonely_kernel_has_one_map_of_all_ranks(low_rank: Any, page_of: Any) -
     assert page.words.index("500") < page.words.index("1,000") < page.words.index("rank")
 
 
+@pytest.mark.slow
 def test_kernels_without_a_time_have_a_map_for_each_rank(low_rank: Any, page_of: Any) -> None:
     """Their rows are kernels, not kernels at ranks."""
     page = page_of(low_rank(("cosine", "gaussian sigma=2")))
@@ -182,6 +185,7 @@ def test_one_rank_draws_no_line(low_rank: Any, written: Any) -> None:
     assert "best C</text>" not in source
 
 
+@pytest.mark.slow
 def test_crowded_ranks_share_ticks(low_rank: Any, written: Any) -> None:
     """Ranks too close for their numbers are drawn, and only some of them named."""
     ranks = (1000, 1001, 4000)
@@ -203,7 +207,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.slow(beyond=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_unusual_results_give_a_whole_page(case: Any, low_rank: Any, page_of: Any) -> None:
     """Few and many cells, long and strange names give a well-formed page without nan."""

@@ -39,6 +39,7 @@ def test_nothing_is_loaded(source: str, page: Any) -> None:
     assert "@import" not in source
 
 
+@pytest.mark.slow
 def test_files_beside_the_page_are_linked(results: Any, tmp_path: Path) -> None:
     """Links name files of the same folder, and stand only where they were asked for."""
     found = read_results(Results, results())
@@ -50,6 +51,7 @@ def test_files_beside_the_page_are_linked(results: Any, tmp_path: Path) -> None:
     assert "results.csv" not in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_title_names_the_samples_and_not_their_folders(results: Any, tmp_path: Path) -> None:
     """A path is long, and of one machine."""
     given = results()
@@ -109,6 +111,7 @@ def test_every_cell_of_the_grid_is_written_in_its_heat_map(page: Any, results: A
         assert page.words.count(f"{cell['mean']:.3f}") >= 2
 
 
+@pytest.mark.slow
 def test_class_scores_follow_from_the_confusion_matrix(results: Any, page_of: Any) -> None:
     """Precision and recall are the ones worked out by hand, and a dash where undefined."""
     confusion = [[8, 2, 0], [4, 6, 0], [1, 0, 0]]
@@ -134,6 +137,7 @@ def test_labels_are_escaped_everywhere(results: Any, written: Any, page_of: Any)
     assert page.words.count(evil) >= 13
 
 
+@pytest.mark.slow
 def test_dollars_in_a_name_are_no_formula(results: Any, page_of: Any) -> None:
     """A class called $x$ keeps its dollars in the figures too."""
     page = page_of(results(classes=["$x$", "b"]))
@@ -165,7 +169,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.slow(beyond=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_unusual_results_give_a_whole_page(case: Any, results: Any, page_of: Any) -> None:
     """Small, empty and large parts give a well-formed page with every name and without nan."""
@@ -178,6 +182,7 @@ def test_unusual_results_give_a_whole_page(case: Any, results: Any, page_of: Any
     assert page.tags.count("section") == 10 - left_out
 
 
+@pytest.mark.slow
 def test_an_incomplete_grid_leaves_a_gap(results: Any, page_of: Any) -> None:
     """A kernel that was not tried at every C has an empty cell, not a number."""
     data = results()
@@ -187,6 +192,7 @@ def test_an_incomplete_grid_leaves_a_gap(results: Any, page_of: Any) -> None:
     assert "nan" not in page.words
 
 
+@pytest.mark.slow
 def test_eigenvalues_below_rounding_are_counted_and_not_drawn(results: Any, page_of: Any) -> None:
     """Zero, negative and tiny eigenvalues are not on the logarithmic axis, and the page says so."""
     text = page_of(results(eigenvalues=[5.0, 1.0, 1e-17, 0.0, -1e-9], trace=8.0)).text
@@ -194,6 +200,7 @@ def test_eigenvalues_below_rounding_are_counted_and_not_drawn(results: Any, page
     assert "3 more are zero within rounding" in text
 
 
+@pytest.mark.slow
 def test_a_winner_at_the_end_of_the_grid_is_pointed_out(
     page: Any, results: Any, page_of: Any
 ) -> None:
@@ -203,6 +210,7 @@ def test_a_winner_at_the_end_of_the_grid_is_pointed_out(
     assert "the largest time scale and the largest C that was tried" in text
 
 
+@pytest.mark.slow
 def test_a_long_table_scrolls(page: Any, results: Any, page_of: Any) -> None:
     """More than twenty cells stand in a box of their own; none is left out."""
     longer = page_of(results(C=tuple(float(c) for c in range(4, 12))))
@@ -224,13 +232,15 @@ def test_the_same_data_give_the_same_bytes(source: str, results: Any, written: A
         assert written(data) == source
 
 
-def test_matplotlib_is_left_as_it_was(results: Any, written: Any) -> None:
+@pytest.mark.slow
+def test_matplotlib_is_left_as_it_was(results: Any, tmp_path: Path) -> None:
     """Writing a report changes no global setting and opens no figure of pyplot."""
     before = dict(mpl.rcParams)
-    written(results())
+    write_report(read_results(Results, results()), tmp_path / "report.html")
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.slow
 def test_importing_the_room_is_cheap() -> None:
     """Importing `dhsk.report` does not import matplotlib."""
     code = "import sys, dhsk.report; sys.exit('matplotlib' in sys.modules)"

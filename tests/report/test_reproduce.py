@@ -44,7 +44,7 @@ def code_of(result: dhsk.CvResult, folder: Path) -> list[str]:
     return [html.unescape(text) for text in re.findall("<code>(.*?)</code>", page, flags=re.S)]
 
 
-@pytest.mark.slow(beyond=2)
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("name", GRIDS)
 def test_python_gives_the_same_score(
     name: str, counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -70,6 +70,7 @@ def test_python_gives_the_same_score(
     assert (tmp_path / "best.dhsk").exists()
 
 
+@pytest.mark.slow
 def test_a_splitter_of_the_user_is_left_to_him(counts: Any, tmp_path: Path) -> None:
     """And so are groups."""
     X, y = counts(40, 5), np.tile([0, 1], 20)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from dhsk.report.classes import MOST
 
 CURVES = [
@@ -41,6 +43,7 @@ def test_without_them_there_are_no_sections(page: Any) -> None:
         assert words not in page.text
 
 
+@pytest.mark.slow
 def test_decisions_may_be_missing(results: Any, page_of: Any) -> None:
     """No curves and no certainty, but the mistakes; without ids the rows."""
     wrong = [one | {"margin": None, "name": ""} for one in WRONG]
@@ -50,12 +53,14 @@ def test_decisions_may_be_missing(results: Any, page_of: Any) -> None:
     assert "How sure" not in text
 
 
+@pytest.mark.slow
 def test_no_mistakes_are_told(results: Any, page_of: Any) -> None:
     """In one sentence, without a table."""
     text = page_of(results(examined=examined(n_wrong=0, wrong=[]))).text
     assert "Every held-out sample was predicted right." in text
 
 
+@pytest.mark.slow
 def test_of_many_mistakes_some_are_listed(results: Any, page_of: Any) -> None:
     """The count is that of all."""
     text = page_of(results(examined=examined(n_wrong=1234))).text
@@ -65,6 +70,7 @@ def test_of_many_mistakes_some_are_listed(results: Any, page_of: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_many_curves_have_a_table(results: Any, page_of: Any) -> None:
     """Ten have a colour, all an area."""
     names = [f"class {k}" for k in range(12)]
@@ -76,6 +82,7 @@ def test_many_curves_have_a_table(results: Any, page_of: Any) -> None:
     assert "class 11 0.610" in page.text
 
 
+@pytest.mark.slow
 def test_classes_have_bars(page: Any, results: Any, page_of: Any) -> None:
     """Two for each class with their values; none where there are too many classes."""
     assert "Precision and recall of every class" in page.words

@@ -132,6 +132,7 @@ def test_numbers_read_well(found: str, words: str) -> None:
     assert found == words
 
 
+@pytest.mark.slow
 def test_the_table_has_gap_and_bounds(results: Any, page_of: Any) -> None:
     """Duality gap, VC bound and effective sample size of a cell stand in its row."""
     data = results()
@@ -141,6 +142,7 @@ def test_the_table_has_gap_and_bounds(results: Any, page_of: Any) -> None:
     assert "heat s=1 10 0.928 0.006 1,240 0.00093 0.012 4,321 1.75 6.1 s" in table
 
 
+@pytest.mark.slow
 def test_fits_that_did_not_converge_are_told(results: Any, page_of: Any, page: Any) -> None:
     """The head counts the fits and says what helps; the table marks their cells."""
     assert "converge" not in page.text
@@ -185,6 +187,7 @@ def test_capacity_shows_a_mark_for_every_cell(results: Any, written: Any, page_o
     assert figure.count("<use ") >= 8 + 1 + 3 + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2.5, None])
 def test_capacity_that_tells_nothing_is_left_out(size: Any, results: Any, written: Any) -> None:
     """One effective sample size for all cells, or none, gives no figure."""
@@ -196,6 +199,7 @@ def test_capacity_that_tells_nothing_is_left_out(size: Any, results: Any, writte
     assert "None" not in text.split("</style>")[1].replace("'none'", "")
 
 
+@pytest.mark.slow
 def test_cells_without_a_size_have_no_mark(results: Any, page_of: Any) -> None:
     """Where the capacity of some cells is not known, the figure shows the others."""
     data = results()
@@ -206,6 +210,7 @@ def test_cells_without_a_size_have_no_mark(results: Any, page_of: Any) -> None:
     assert "The chosen candidate: margin –, VC bound –, effective sample size –." in page.text
 
 
+@pytest.mark.slow
 def test_a_long_range_of_capacity_is_logarithmic(results: Any, page_of: Any) -> None:
     """From 1 to 5000 samples a unit, every power of ten has its tick."""
     data = results()
@@ -312,6 +317,7 @@ def test_deviations_that_are_not_zero_are_not_shown_as_zero(deviation: float, sh
     assert give_or_take(0.999, deviation) == f"0.999\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{shown}"
 
 
+@pytest.mark.slow
 def test_grid_of_a_search_is_a_rectangle(results: Any, page_of: Any) -> None:
     """C in units of the spread is one axis, the time scale the other; raw C is in the table."""
     page = page_of(scaled_results(results))
@@ -328,6 +334,7 @@ def test_grid_of_a_search_is_a_rectangle(results: Any, page_of: Any) -> None:
     assert {"1e13", "500000"} <= set(table.split())
 
 
+@pytest.mark.slow
 def test_a_grid_of_many_C_is_no_empty_map(results: Any, page_of: Any) -> None:
     """Where each kernel has values of C of its own, the columns count them."""
     data = results()
@@ -339,6 +346,7 @@ def test_a_grid_of_many_C_is_no_empty_map(results: Any, page_of: Any) -> None:
     assert "C" not in page.words[: page.words.index("Accuracy by fold")]
 
 
+@pytest.mark.slow
 def test_a_search_is_told(results: Any, page_of: Any) -> None:
     """Where it ended, and raw C."""
     text = page_of(scaled_results(results)).text.replace("\N{NO-BREAK SPACE}", " ")
@@ -352,6 +360,7 @@ def test_a_search_is_told(results: Any, page_of: Any) -> None:
     assert "/ variance" not in page_of(results()).text
 
 
+@pytest.mark.slow
 def test_cells_that_cannot_be_told_apart_are_named(results: Any, page_of: Any) -> None:
     """Dots mark them, and words say that they differ by less than a colour can show."""
     data = scaled_results(results)
@@ -363,6 +372,7 @@ def test_cells_that_cannot_be_told_apart_are_named(results: Any, page_of: Any) -
     assert "with a dot" not in page_of(results()).text
 
 
+@pytest.mark.slow
 def test_code_for_the_best_cell(results: Any, page_of: Any, page: Any) -> None:
     """Python for every run, commands for those of the command line, all digits of C in both."""
     assert "dhsk.HeatSVC(C=10, time_scale=1).fit(X, y)" in page.text
@@ -400,6 +410,7 @@ BY_FOLD = {
 """Paired, the second is 0.002 ± 0.0073 below, the third 0.016 ± 0.0037."""
 
 
+@pytest.mark.slow
 def test_what_the_decision_compares_is_shown(results: Any, page_of: Any) -> None:
     """Paired differences beside the bands, the best first, and what they mean."""
     page = page_of(scores_by_fold(results(list(BY_FOLD), C=(1.0,)), BY_FOLD))
@@ -430,6 +441,7 @@ def test_the_page_is_of_the_one_to_take(results: Any, page_of: Any) -> None:
     assert f"{said} error of the highest mean, 0.700 of heat s=1, C = 1." in text
 
 
+@pytest.mark.slow
 def test_few_samples_are_told(results: Any, page_of: Any) -> None:
     """Where a kernel may be a point better and is not taken."""
     rough = {"heat s=1": [0.9, 0.6, 0.9, 0.7, 0.9], "cosine": [0.7, 0.7, 0.8, 0.8, 0.9]}
@@ -440,6 +452,7 @@ def test_few_samples_are_told(results: Any, page_of: Any) -> None:
     assert f"{said}; --repeats 5 makes that about 0.070." in text
 
 
+@pytest.mark.slow
 def test_dots_have_the_standard_error_of_the_decision(results: Any, page_of: Any) -> None:
     """The cosine kernel is within the error of the mean, but not within that of differences."""
     page = page_of(scores_by_fold(results(list(BY_FOLD), C=(1.0,)), BY_FOLD))

@@ -41,6 +41,7 @@ def keys(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cv", "cv-rank"])
 def test_damage_anywhere_is_one_sentence(name: str) -> None:
     """A key that is lacking, or holds an object, is an error of one line, or does not matter."""

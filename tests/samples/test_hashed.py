@@ -77,7 +77,7 @@ def assert_rows(found: Any, expected: Sequence[Counter[int]], n_features: int) -
 )
 @example(strings=["\ud800b", "b"], lengths=(1, 2), n_features=50, batch=3)  # half of a pair
 @example(strings=["ab" * 50], lengths=(30, 64), n_features=1000, batch=9)
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_columns_are_those_of_a_direct_count(
     strings: list[str], lengths: tuple[int, int], n_features: int, batch: int
 ) -> None:
@@ -94,7 +94,7 @@ def test_columns_are_those_of_a_direct_count(
 
 @given(strings=st.lists(BASES, min_size=1), lengths=RANGES, canonical=st.booleans())
 @example(strings=["ACGTTG" * 20], lengths=(31, 64), canonical=True)
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_dna_is_hashed_without_other_letters(
     strings: list[str], lengths: tuple[int, int], canonical: bool
 ) -> None:

@@ -168,6 +168,7 @@ def test_names_of_another_matrix_are_refused(counts: Any, tmp_path: Path) -> Non
         dhsk.open_samples(matrix)
 
 
+@pytest.mark.slow
 def test_10x_to_a_model(counts: Any, tmp_path: Path) -> None:
     """Named features meet those of a table in another order."""
     folder = tmp_path / "cells"

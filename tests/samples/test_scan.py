@@ -129,6 +129,7 @@ def long_rows_last(n: int = 3_000) -> csr_array:
     return csr_array((np.ones(columns.size), columns, indptr), shape=(n, 200))
 
 
+@pytest.mark.slow
 def test_blocks_are_bounded_where_rows_are_fullest(tmp_path) -> None:
     """A block of as many rows as fit on average would hold nine times as much here."""
     X = long_rows_last()

@@ -50,7 +50,7 @@ def assert_counted(found: Any, expected: Sequence[Counter[Any]]) -> None:
 @given(strings=st.lists(st.one_of(FEW, ANY), min_size=1), lengths=RANGES, batch=st.integers(1, 40))
 @example(strings=["\ud800b", "b"], lengths=(1, 2), batch=3)  # half of a pair of UTF-16
 @example(strings=["ab" * 50], lengths=(30, 64), batch=9)  # codes of several words
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_counts_are_those_of_a_direct_count(
     strings: list[str], lengths: tuple[int, int], batch: int
 ) -> None:
@@ -67,7 +67,7 @@ def test_counts_are_those_of_a_direct_count(
 
 @given(strings=st.lists(BASES, min_size=1), lengths=RANGES, canonical=st.booleans())
 @example(strings=["ACGTT" * 20], lengths=(31, 31), canonical=True)  # two words
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_dna_is_counted_without_other_letters(
     strings: list[str], lengths: tuple[int, int], canonical: bool
 ) -> None:

@@ -276,6 +276,7 @@ class _KilledError(Exception):
     """Stands for the end of a process."""
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4])
 def test_a_killed_call_goes_on(rounds: int, tmp_path: Path) -> None:
     """To the same bits, from the round that it was in, with all pairs and columns."""

@@ -169,6 +169,7 @@ print((resident("VmHWM") - before) / eigenpairs_bytes(n, k))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_whole_decomposition_takes_the_memory_that_is_counted() -> None:
     """LAPACK's work space, which no tracer sees, is half of it."""

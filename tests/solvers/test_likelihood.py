@@ -158,6 +158,7 @@ def test_estimates_are_within_their_errors(
         assert (found.gradient_error < plain.gradient_error).all()
 
 
+@pytest.mark.slow
 def test_many_probes_spread_as_their_error_says(
     rows: Any, kernel: dhsk.HeatKernel, rng: np.random.Generator
 ) -> None:

@@ -281,6 +281,7 @@ class Killed(Recorder):
         return super().product(V)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [True, False])
 @pytest.mark.parametrize("preconditioned", [False, True])
 def test_a_killed_solve_resumes_to_the_same_bits(

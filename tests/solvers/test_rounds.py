@@ -198,6 +198,7 @@ def test_all_columns_share_every_pass(monkeypatch: pytest.MonkeyPatch, at_once: 
         assert passes < 3 * len(alone.products)  # of three pairs that take about as many each
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_company() -> None:
     """A pair that is solved alone, as after an interruption, is what it is among others."""
     K, y = overlapping(2, classes=3)
@@ -375,6 +376,7 @@ def test_gradients_that_drifted_in_conjugate_gradients_do_not_end_it(
     assert not lies
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_from_every_part_of_a_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

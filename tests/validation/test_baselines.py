@@ -63,6 +63,7 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baselines, "OF_TABLES", (*baselines.OF_TABLES[:-1], quick))
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("scoring", ["accuracy", "f1_macro"])
 def test_scores_are_those_of_the_code_in_scikit_learn(sparse: bool, scoring: str) -> None:
@@ -83,6 +84,7 @@ def test_scores_are_those_of_the_code_in_scikit_learn(sparse: bool, scoring: str
     assert found.left_out == ()
 
 
+@pytest.mark.slow
 def test_class_weights_are_weights_of_samples() -> None:
     """Both sides of each class are weighed; LinearSVC's own class_weight leaves the rest at 1."""
     X, y = counts()
@@ -175,6 +177,7 @@ def test_methods_without_probabilities_are_left_out() -> None:
     assert found.left_out == ("SVC(rbf) on scaled columns has no probabilities",)
 
 
+@pytest.mark.slow
 def test_fits_of_a_killed_run_are_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,6 +139,7 @@ def room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("dhsk.validation.exact.plan_fits", planned)
 
 
+@pytest.mark.slow(beyond=3)
 def test_scores_do_not_hang_on_the_other_C(case: Case, room: None) -> None:
     """In any memory; the exact ones, some of which are of folds without free coefficients."""
     exact = {C: exact_score(case, C) for C in case.values}

@@ -89,6 +89,7 @@ def test_confusion_is_that_of_the_winner(result: dhsk.CvResult, digits: Any) -> 
     assert result.data["class_counts"] == np.bincount(y).tolist()
 
 
+@pytest.mark.slow
 def test_eigenvalues_are_those_of_the_winner(result: dhsk.CvResult, digits: Any) -> None:
     """Leading eigenvalues and trace of the best kernel's matrix."""
     kernel = next(k for k in KERNELS if k.name == result.best_["kernel"])

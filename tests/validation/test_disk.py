@@ -122,6 +122,7 @@ def test_disk_that_is_no_size(X: Any, y: Any) -> None:
         dhsk.cross_validate(X, y, **GRID, out=dhsk.Output(disk="much"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", [None, "mine"])
 def test_the_disk_is_what_was_said(X: Any, y: Any, tmp_path: Path, store: str | None) -> None:
     """The largest and the last size of the folder, within a fifth but for the page of results."""
@@ -150,6 +151,7 @@ class ToldError(Exception):
     """Ends a run when its costs are known."""
 
 
+@pytest.mark.slow
 def test_costs_of_all_kinds_of_input(X: Any, y: Any) -> None:
     """Matrices need no products, low ranks no matrix; a search says so."""
     told: list[Cost] = []

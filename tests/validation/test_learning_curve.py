@@ -164,6 +164,7 @@ def test_folds_are_divided_once(wine: Any) -> None:
     assert curve.train_sizes_ == [kept * 4 // 5]
 
 
+@pytest.mark.slow
 def test_the_page_has_the_curve(tmp_path: Path, counts: Any) -> None:
     """On top, a point for each size; of samples held out at every size the last is examined."""
     X, y = counts(60, 6), np.tile([0, 1], 30)

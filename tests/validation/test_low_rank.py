@@ -120,6 +120,7 @@ def test_all_landmarks_are_the_exact_kernel(liblinear_scores: Any) -> None:
     np.testing.assert_allclose(scores_of(result), liblinear_scores(result, X, y, 3), atol=1.01 / 50)
 
 
+@pytest.mark.slow
 def test_a_finished_kernel_is_not_fitted_again(tmp_path: Path) -> None:
     """The same call takes what is finished from the journal, and gives the same table."""
     X, y = digits(200)

@@ -42,6 +42,7 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dhsk.validation.exact.plan_fits", planned)
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_values_in_memory(texts: Any, tight: None, tmp_path: Path) -> None:
     """On threads that share the memory, and resumed after one of the pairs was lost."""
     found = dhsk.cross_validate(*texts, **GRID, out=dhsk.Output(store=tmp_path / "store"))

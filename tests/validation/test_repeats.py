@@ -110,6 +110,7 @@ def test_probabilities_come_from_the_same_repeat(wine: Any) -> None:
     np.testing.assert_allclose(found, [row["score"] for row in second.results_], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_low_rank_is_repeated_too(wine: Any) -> None:
     """On the same landmarks: the first repeat is the run without repeats."""
     options: dict[str, Any] = {**GRID, "low_rank": dhsk.LowRank(20), "scoring": "neg_log_loss"}

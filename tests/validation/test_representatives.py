@@ -40,6 +40,7 @@ def test_each_cluster_has_one_representative(blobs: Any) -> None:
     np.testing.assert_array_equal(chosen, expected)
 
 
+@pytest.mark.slow
 def test_counts__are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples that scikit-learn's K-means takes most often are the ones that are chosen."""
     X = np.random.default_rng(3).normal(size=(60, 3))
@@ -79,6 +80,7 @@ def test_same_seed_same_choice__on_any_number_of_threads(
     assert found[0] != dhsk.representatives(X, y, 11, repeats=9, random_state=1).tolist()
 
 
+@pytest.mark.slow
 def test_large_classes_are_clustered_by_scikit_learn(
     blobs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_scorers_may_be_objects_and_functions(rank: int | None, tmp_path: Path) 
     found.report(tmp_path / "report.html")
 
 
+@pytest.mark.slow
 def test_scorers_that_fail_are_one_sentence() -> None:
     """In the trial and on a fold: which scorer, and why."""
     X, y = load_wine(return_X_y=True)

@@ -178,6 +178,7 @@ def test_search_goes_no_further_than_the_linear_kernel(monkeypatch: pytest.Monke
     assert found.best_score_ == max(row["mean"] for row in found.summary_)
 
 
+@pytest.mark.slow
 def test_workers_hold_what_one_stage_needs(client: Any) -> None:
     """A search of several stages: the values of the one before go without garbage collection.
 

@@ -58,6 +58,7 @@ def texts() -> tuple[list[str], list[int]]:
     return [" ".join(f"word{number}" for number in own) for own in words], labels
 
 
+@pytest.mark.slow
 def test_texts_get_tfidf_untold(texts: Any) -> None:
     """The cosine kernel on it, and no linear one, as texts have different lengths."""
     result = dhsk.cross_validate(*texts, cv=2)
@@ -80,6 +81,7 @@ def test_what_was_asked_for_has_no_tfidf(texts: Any, options: Any) -> None:
     assert "tf-idf cosine" not in kernels(dhsk.cross_validate(*texts, cv=2, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sphere_map", [None, "tfidf"])
 def test_linear_stands_aside_where_totals_of_counts_differ(sphere_map: Any) -> None:
     """Of sequencing counts it would follow the depths; of proportions, with one total, it runs."""
@@ -125,6 +127,7 @@ def test_C_that_is_given_is_kept(digits: Any) -> None:
     assert sorted(kernels(found)) == ["cosine", "heat", "linear"]
 
 
+@pytest.mark.slow
 def test_stores_give_what_they_hold(digits: Any) -> None:
     """Cosines: no linear kernel; another matrix: itself; unit samples: cosine is linear."""
     X, y = digits
@@ -136,11 +139,14 @@ def test_stores_give_what_they_hold(digits: Any) -> None:
     assert unit.best_score_ == pytest.approx(cosines.best_score_)
 
 
+@pytest.mark.slow
 def test_C_grows_until_the_best_is_inside() -> None:
-    """A large feature without information takes all of the spread: the other needs a large C."""
+    """A large feature without information takes most of the spread: another needs a large C."""
     rng = np.random.default_rng(0)
     y = np.tile([0, 1], 60)
-    X = np.column_stack([y + rng.uniform(0, 1.4, 120), rng.uniform(0, 60, 120)])
+    # Of 40 features, as heat kernels of two are proven in ten times the time.
+    small, large = rng.uniform(0, 1.4, 120), rng.uniform(0, 60, 120)
+    X = np.column_stack([y + small, large, rng.uniform(0, 6, (120, 38))])
     found = dhsk.cross_validate(X, y, cv=4)
     linear = [cell for cell in found.summary if cell.kernel == "linear"]
     tried = sorted(cell.penalty for cell in linear)
@@ -151,6 +157,7 @@ def test_C_grows_until_the_best_is_inside() -> None:
     assert any(why.startswith("the largest C was the best of") for why in reasons)
 
 
+@pytest.mark.slow
 def test_low_rank_searches_too(digits: Any) -> None:
     """With the same kernels, each at every rank."""
     found = dhsk.cross_validate(*digits, cv=3, low_rank=dhsk.LowRank([10, 40]))

@@ -26,7 +26,9 @@ def test_the_spread_of_the_kernel_is_the_one_wanted(dim: int, middle: float) -> 
         assert low < spread < high
 
 
-@pytest.mark.parametrize("dim", [2, 13, 51, 10_000, 1_000_000])
+@pytest.mark.parametrize(
+    "dim", [2, 13, 51, 10_000, pytest.param(1_000_000, marks=pytest.mark.slow)]
+)
 def test_no_search_starts_below_what_is_proven(dim: int) -> None:
     """Samples so close that the smallest time cannot tell them apart start there."""
     (scale,) = scales_at(np.full(10, 1 - 1e-13), dim, SPREADS)

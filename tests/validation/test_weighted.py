@@ -59,6 +59,7 @@ def test_held_out_samples_do_not_reach_the_weights(digits: Any) -> None:
     assert first.score != second.score
 
 
+@pytest.mark.slow
 def test_both_maps_are_tried_and_the_model_keeps_the_weights(digits: Any, tmp_path: Path) -> None:
     """The model predicts what the estimator with the same map does; so it does when read again."""
     X, y = digits

@@ -67,6 +67,7 @@ def agree(found: dhsk.CvResult, stored: dhsk.CvResult) -> None:
     assert found.data["trace"] == pytest.approx(stored.data["trace"], rel=1e-12)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("kernel", ["heat", "gaussian", "smoothed"])
 def test_grids_agree_with_those_on_stored_products(
     mixtures: Any, little_memory: None, tmp_path: Path, kernel: str
@@ -106,6 +107,7 @@ def test_grids_agree_with_those_on_stored_products(
     assert found.refit.margin == pytest.approx(stored.refit.margin, rel=0.01)
 
 
+@pytest.mark.slow
 def test_automatic_C_is_from_a_sample_of_columns(
     mixtures: Any, little_memory: None, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -130,6 +132,7 @@ class StopHereError(Exception):
     """Raised by the progress callback."""
 
 
+@pytest.mark.slow
 def test_interrupted_grids_go_on_with_the_same_bits(
     mixtures: Any, little_memory: None, tmp_path: Path, monkeypatch: Any, client: Any
 ) -> None:
@@ -179,6 +182,7 @@ def stages() -> tuple[list[str], Callable[[dhsk.Progress], None]]:
     return seen, lambda event: seen.append(event.stage)
 
 
+@pytest.mark.slow
 def test_products_are_stored_where_they_are_wanted(
     mixtures: Any, stages: Any, tmp_path: Path
 ) -> None:
@@ -196,6 +200,7 @@ def test_products_are_stored_where_they_are_wanted(
     assert without_seconds(again) == without_seconds(stored)
 
 
+@pytest.mark.slow
 def test_matrices_on_demand_are_solved_on_working_sets(
     mixtures: Any, little_memory: None, stages: Any
 ) -> None:
