@@ -7,6 +7,7 @@ from dhsk.estimators.libsvm_svc import SVC
 from dhsk.estimators.libsvm_svr import SVR
 from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap, TfidfMap
 from dhsk.estimators.nystrom import NystromFeatures
+from dhsk.estimators.nystrom_ridge import NystromRidge
 from dhsk.estimators.nystrom_svc import NystromSVC
 from dhsk.estimators.one_class import HeatOneClassSVM
 from dhsk.estimators.ridge import HeatKernelRidge
@@ -24,6 +25,7 @@ __all__ = [
     "HeatSpectralClustering",
     "HypersphericalMap",
     "NystromFeatures",
+    "NystromRidge",
     "NystromSVC",
     "OneClassSVM",
     "ProjectiveMap",

@@ -83,7 +83,7 @@ class SamplePairs:
     """
 
     def __init__(self, samples: Samples, weights: Floats | None = None) -> None:
-        self.samples = samples
+        self.samples, self.weights = samples, weights
         n = samples.shape[0]
         used: Indices = np.arange(n) if weights is None else np.flatnonzero(weights)
         self._chosen = used[few_of(len(used))]

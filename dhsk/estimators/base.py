@@ -129,14 +129,14 @@ class HeatEstimator(SavedEstimator):
             named_family(HeatKernel.name if self.kernel is None else self.kernel)
             check_auto("time_scale", self.time_scale)
 
-    def _kernel_at(self, samples: Samples, time_scale: float) -> Kernel:
-        """The kernel for some samples, at a time if its name has one."""
+    def _kernel_at(self, few: SamplePairs, time_scale: float) -> Kernel:
+        """The kernel for the samples of a fit, at a time if its name has one."""
         name, chosen = self.kernel or HeatKernel.name, fixed_map(self.sphere_map)
 
         def width() -> float:
-            return usual_width(mapped_gamma(samples, chosen))
+            return usual_width(mapped_gamma(few.samples, chosen, few.weights))
 
-        return parse_kernel(name, samples.shape[1], time_scale, width)
+        return parse_kernel(name, few.samples.shape[1], time_scale, width)
 
     def _check_map(self) -> None:
         """Check the name of the map."""
@@ -187,7 +187,7 @@ class HeatEstimator(SavedEstimator):
                 "with one, every sample maps to the same point or its opposite"
             )
         first: Any = 1.0 if is_auto(self.time_scale) else self.time_scale
-        kernel = self._kernel_at(samples, first)
+        kernel = self._kernel_at(few, first)
         dtype = self._product_dtype(kernel, samples.shape[0])
         chosen = check_kernels([kernel], [samples], fixed_map(self.sphere_map), dtype)
         check_semidefinite(kernel, self.indefinite)

@@ -202,7 +202,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     ) -> Self:
         """Fit to opened samples, with checked parameters and weights."""
         C: Any = 1.0 if is_auto(self.C) else self.C
-        bound = float(C) if np.isfinite(C) else LARGEST_C  # JSON has no infinite one
+        bound = LARGEST_C if np.isinf(C) else float(C)  # `SVC` takes an infinite one
         settings = {"C": bound, "tol": float(self.tol), **self._sigmoid_folds}
         problem = make_problem(y, sample_weights, self.class_weight, **settings)
         problem = replace(problem, most_steps=self._most_steps)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show
 from dhsk.errors import InputError
+from dhsk.estimators.automatic import SamplePairs
 from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.kernel_names import (
     PRECOMPUTED,
@@ -101,11 +102,11 @@ class DropIn(HeatEstimator):
     def _shows(self, progress: Show) -> Show:
         return True if progress is None and self.verbose else progress
 
-    def _kernel_at(self, samples: Samples, time_scale: float) -> Kernel:
+    def _kernel_at(self, few: SamplePairs, time_scale: float) -> Kernel:
         name = parse_name(self.kernel)
-        gamma = self._gamma_of(samples) if name in USES_GAMMA else 1.0
+        gamma = self._gamma_of(few.samples) if name in USES_GAMMA else 1.0
         made = made_of(name, Shape(gamma, self.degree, self.coef0)) if name else None
-        return made or super()._kernel_at(samples, time_scale)
+        return made or super()._kernel_at(few, time_scale)
 
     def _gamma_of(self, samples: Samples) -> float:
         """The number of `gamma` for some samples, all of which count alike."""

@@ -136,7 +136,8 @@ class SVR(RegressorMixin, DropIn):  # type: ignore[misc]  # see its base
         with self._begun(progress, reading=1, tiles=2, training=5) as run, run.told():
             rows = self._map_to_fit(X, run, weights)
             self._unit = unit_for(self.kernel_, len(used), lambda some: rows[used[some]])
-            bounds = self._unit * min(float(self.C), LARGEST_C) * weights[used]
+            largest = LARGEST_C if np.isinf(self.C) else float(self.C)
+            bounds = self._unit * largest * weights[used]
             problem = TubeProblem(targets[used], -bounds, bounds, float(self.epsilon))
             found = self._solved(rows, used, problem, run)
         inside = np.flatnonzero(found.b)

@@ -135,15 +135,16 @@ def named_kernel(
 ) -> Kernel:
     """Make the kernel of a name; of what is `given`, and not None, it takes what it needs.
 
-    Other parameters have the kernel's `defaults`; its time is that of `time_scale`, and its sigma
-    what `width` finds in the samples.
+    Other parameters have the kernel's `defaults`; its time is that of `time_scale`, and its
+    `width_parameter` what `width` finds in the samples.
     """
     needed = parameters_of(name)
     known = {"dim": dim} | {key: value for key, value in given.items() if value is not None}
     if "time" in needed and "time" not in known:
         known["time"] = time_at_scale(dim, time_scale)
-    if "sigma" in needed and "sigma" not in known and width is not None:
-        known["sigma"] = width()
+    of_samples = _FAMILIES[name].width_parameter
+    if of_samples is not None and of_samples not in known and width is not None:
+        known[of_samples] = width()
     known = {**_FAMILIES[name].defaults, **known}
     return _FAMILIES[name](**{key: known[key] for key in needed})
 

@@ -87,6 +87,8 @@ class Kernel(ABC):
     """Default map of raw samples to rows of this kernel."""
     defaults: ClassVar[Mapping[str, float]] = {}
     """Parameters of the kernel that its name alone stands for, but for `dim` and `time`."""
+    width_parameter: ClassVar[str | None] = None
+    """Parameter that the variance of the samples decides where the kernel is given by its name."""
 
     @property
     def row_length(self) -> int | None:

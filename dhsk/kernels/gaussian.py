@@ -60,7 +60,8 @@ class GaussianKernel(Kernel):
 
     name: ClassVar[str] = "gaussian"
     unit_diagonal: ClassVar[bool] = True
-    defaults: ClassVar[Mapping[str, float]] = {"sigma": 1.0}
+    defaults: ClassVar[Mapping[str, float]] = {"sigma": 1.0}  # where there are no samples
+    width_parameter: ClassVar[str | None] = "sigma"
 
     sigma: float
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.kernels.centre import with_all_entries
 from dhsk.samples.base import Samples
@@ -24,22 +24,27 @@ DIGITS: Final = 3
 """Digits of a width, as of other parameters that the samples choose."""
 
 
-def gamma_of_scale(blocks: Iterable[Rows]) -> float:
+def gamma_of_scale(blocks: Iterable[Rows], weights: Floats | None = None) -> float:
     """scikit-learn's ``gamma="scale"``: 1 over the features times the variance of all entries.
 
-    It is 1 for constant samples. The variance is added up block by block, from the mean of each
-    [1]_. Raises InputError if it is not in the range of float64.
+    It is 1 for constant samples. With weights, (N,), a sample counts as often as it weighs. The
+    variance is added up block by block, from the mean of each [1]_. Raises InputError if it is not
+    in the range of float64.
 
     References
     ----------
     .. [1] T. F. Chan, G. H. Golub and R. J. LeVeque, "Updating formulae and a pairwise algorithm
        for computing sample variances", COMPSTAT 1982.
     """
-    count, mean, squares, dim = 0, 0.0, 0.0, 1
+    count, mean, squares, dim, first = 0.0, 0.0, 0.0, 1, 0
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks:
-            own, own_mean, own_squares = _moments(block)
-            dim, total = block.shape[1], count + own
+            end = first + block.shape[0]
+            own_weights = None if weights is None else weights[first:end]
+            own, own_mean, own_squares = _moments(block, own_weights)
+            dim, total, first = block.shape[1], count + own, end
+            if not own:
+                continue
             apart = own_mean - mean
             squares += own_squares + apart * apart * (count * own / total)
             mean, count = mean + apart * (own / total), total
@@ -49,9 +54,11 @@ def gamma_of_scale(blocks: Iterable[Rows]) -> float:
     return 1.0 / (dim * variance) if dim * variance > SMALLEST else 1.0
 
 
-def mapped_gamma(samples: Samples, sphere_map: SphereMap | None) -> float:
+def mapped_gamma(
+    samples: Samples, sphere_map: SphereMap | None, weights: Floats | None = None
+) -> float:
     """`gamma_of_scale` of samples as a map makes them; None for none."""
-    return gamma_of_scale(_mapped(samples, sphere_map or "identity"))
+    return gamma_of_scale(_mapped(samples, sphere_map or "identity"), weights)
 
 
 def _mapped(samples: Samples, sphere_map: SphereMap) -> Iterator[Rows]:
@@ -67,12 +74,26 @@ def usual_width(gamma: float) -> float:
     return float(f"{math.sqrt(0.5 / gamma):.{DIGITS}g}")
 
 
-def _moments(block: Rows) -> tuple[int, float, float]:
+def _moments(block: Rows, weights: Floats | None) -> tuple[float, float, float]:
     """Number of entries of a block, their mean, and the sum of their squared distances from it."""
-    count = block.shape[0] * block.shape[1]
     block = with_all_entries(block)
-    values = block if isinstance(block, np.ndarray) else block.data
-    values = values[values != 0]  # so that dense and sparse samples have the same bits
-    mean = float(values.sum()) / count
-    squares = float(np.square(values - mean).sum()) + (count - values.size) * mean * mean
-    return count, mean, squares
+    each = np.ones(block.shape[0]) if weights is None else weights
+    count = float(each.sum()) * block.shape[1]
+    if isinstance(block, np.ndarray):
+        values, lengths = block.ravel(), np.full(block.shape[0], block.shape[1])
+    else:
+        values, lengths = block.data, np.diff(block.indptr)
+    full = values != 0  # so that dense and sparse samples have the same bits
+    values, of_values = values[full], None
+    if weights is not None:
+        of_values = np.repeat(weights, lengths)[full]
+    if not count:
+        return 0.0, 0.0, 0.0
+    mean = _total(values, of_values) / count
+    zeros = count - (values.size if of_values is None else float(of_values.sum()))
+    return count, mean, _total(np.square(values - mean), of_values) + zeros * mean * mean
+
+
+def _total(values: Floats, weights: Floats | None) -> float:
+    """Weighted sum."""
+    return float(values.sum() if weights is None else (values * weights).sum())

@@ -25,6 +25,7 @@ DEFAULTS = [
     dhsk.HeatSpectralClustering(),
     dhsk.NystromFeatures(),
     dhsk.NystromSVC(),
+    dhsk.NystromRidge(),
 ]
 
 QUICK = [
@@ -39,6 +40,7 @@ QUICK = [
     dhsk.HeatSpectralClustering(kernel=GAUSSIAN),
     dhsk.NystromFeatures(kernel=GAUSSIAN),
     dhsk.NystromSVC(kernel=GAUSSIAN),
+    dhsk.NystromRidge(kernel="gaussian"),
 ]
 """At an automatic time the samples of each check have a kernel of their own, which is proven."""
 
@@ -46,6 +48,7 @@ OTHERS = [
     dhsk.HeatSVC(),
     dhsk.HeatSVC(sphere_map="projective"),
     dhsk.HeatSVC(kernel=GAUSSIAN),
+    dhsk.HeatSVC(kernel="gaussian"),
     dhsk.HeatSVC(kernel=dhsk.SmoothedKernel(dhsk.ParametrixKernel(0.1), 0.5)),
     dhsk.HeatKernelRidge(),
     dhsk.HeatGaussianProcessRegressor(),
@@ -59,6 +62,7 @@ OTHERS = [
     dhsk.NystromFeatures(),
     dhsk.NystromFeatures(kernel=GAUSSIAN, selection="uniform", oversampling=1.5),
     dhsk.NystromFeatures(kernel=GAUSSIAN, selection="kmeans", oversampling=1.5),
+    dhsk.NystromRidge(),
     dhsk.NystromSVC(time_scale=0.5, random_state=0),
     dhsk.NystromSVC(),
     dhsk.NystromSVC(kernel=GAUSSIAN, loss="logistic", selection="uniform"),

@@ -92,11 +92,11 @@ def test_the_certificate_is_that_of_the_doubled_problem(epsilon: float) -> None:
     assert model.duality_gap_ > 0
 
 
-@pytest.mark.parametrize("C", [1.0, 30.0])
-def test_many_samples_are_solved_on_sets(C: float) -> None:
+@pytest.mark.slow
+def test_many_samples_are_solved_on_sets() -> None:
     """Their objective is scikit-learn's, and so are their predictions, to tol."""
     X, y = friedman(5000)
-    model, peer = dhsk.SVR(C=C).fit(X, y), SVR(C=C).fit(X, y)
+    model, peer = dhsk.SVR().fit(X, y), SVR().fit(X, y)
     assert model.converged_
     assert model.kkt_violation_ <= 1e-3
     assert 0 < model.duality_gap_ < 1e-3

@@ -74,6 +74,8 @@ def theirs() -> Iterator[tuple[str, Any]]:
 
 
 TESTS = dict(theirs())
+for many in ("test_svc_in_sparse", "test_sparse_oneclasssvm_in_sparse"):
+    pytest.mark.slow(beyond=8)(TESTS[many])
 globals().update(TESTS)
 
 

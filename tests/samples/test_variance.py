@@ -26,6 +26,17 @@ def test_sparse_samples_have_the_same_bits() -> None:
     assert gamma_of_scale([sparse]) == gamma_of_scale([X])
 
 
+def test_weights_are_as_repeated_samples() -> None:
+    """Also weights of 0, for whole blocks; dense and sparse."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.poisson(0.7, (50, 6)) * 0.1, rng.integers(0, 4, 50).astype(float)
+    weights[:10] = 0
+    expected = 1 / (6 * X[np.repeat(np.arange(50), weights.astype(int))].var())
+    for form in (np.asarray, csr_array):
+        blocks = [form(X[:7]), form(X[7:20]), form(X[20:])]
+        assert gamma_of_scale(blocks, weights) == pytest.approx(expected, rel=1e-12)
+
+
 def test_constant_samples_and_those_that_overflow() -> None:
     """1, and an error."""
     assert gamma_of_scale([np.zeros((3, 2))]) == 1.0
