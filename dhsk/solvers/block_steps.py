@@ -62,7 +62,9 @@ POLISHES: Final = 5
 """How often gradients are computed anew at most."""
 
 PATIENCE: Final = 20
-"""Steps without a smaller violation after which gradients are computed anew."""
+PATIENCE_OF_BLOCK: Final = 4
+"""Steps without a smaller violation after which gradients are computed anew: so many, and so many
+for each block of all samples. While support vectors join, violations rise and fall."""
 
 _SPREAD: Final = 0.6180339887498949  # golden ratio: any first samples are spread evenly
 
@@ -192,7 +194,8 @@ class BlockState(PairState):
             self.best, self.since = violation, 0
         else:
             self.since += 1
-        return bool(self.since < PATIENCE and self.computed < POLISHES)
+        patience = PATIENCE + PATIENCE_OF_BLOCK * self.b.shape[1] // BLOCK
+        return bool(self.since < patience and self.computed < POLISHES)
 
     def told(self) -> Round:
         """What is known after a step."""

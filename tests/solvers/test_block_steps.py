@@ -187,3 +187,17 @@ def test_estimators_agree_with_libsvm(kernel: Kernel, monkeypatch: pytest.Monkey
     np.testing.assert_allclose(
         model.decision_function(X[:500]), peer.decision_function(X[:500]), atol=near
     )
+
+
+def test_violations_that_rise_while_samples_join_do_not_end_it() -> None:
+    """With many times more support vectors than a block has, gradients are computed anew once."""
+    X, y = overlapping(6, 3000)
+    kernel = dhsk.GaussianKernel(1.5)
+    (pair,) = make_pairs(y, np.ones((1, len(y))), [1.0])
+    seen: list[Round] = []
+    (fit,) = solve(RowsSource(X, kernel), pair, RoundWatch(seen.append))
+    assert len(fit.support) > 20 * 64
+    assert fit.converged
+    lowest = np.minimum.accumulate([one.violation for one in seen])
+    assert np.flatnonzero(np.diff(lowest)).size < len(seen) - 20
+    assert seen[-1].entries < 5 * seen[-1].needed
