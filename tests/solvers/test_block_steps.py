@@ -191,7 +191,7 @@ def test_estimators_agree_with_libsvm(kernel: Kernel, monkeypatch: pytest.Monkey
 
 def test_violations_that_rise_while_samples_join_do_not_end_it() -> None:
     """With many times more support vectors than a block has, gradients are computed anew once."""
-    X, y = overlapping(6, 3000)
+    X, y = overlapping(6, 6000)
     kernel = dhsk.GaussianKernel(1.5)
     (pair,) = make_pairs(y, np.ones((1, len(y))), [1.0])
     seen: list[Round] = []
