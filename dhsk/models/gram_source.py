@@ -103,6 +103,8 @@ class GramSource:
     `held` are the stored values in memory, if they fit there.
     """
 
+    bilinear = False
+
     def __init__(self, G: GramMatrix, held: ClassBlocks | None = None) -> None:
         self.n = G.shape[0]
         self.dtype = G.dtype

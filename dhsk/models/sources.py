@@ -121,7 +121,7 @@ class RowsSource:
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns, on all cores."""
         out = [np.empty((len(part.rows), part.coef.shape[1])) for part in parts]
-        if self._bilinear:
+        if self.bilinear:
             rows: Any = self._rows
             parts = [replace(part, coef=rows[part.columns].T @ part.coef) for part in parts]
         tasks = (
@@ -136,7 +136,7 @@ class RowsSource:
     def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
         """Combinations at some rows: the task of a thread."""
         rows: Any = self._rows[part.rows[some]]
-        if self._bilinear:
+        if self.bilinear:
             return number, some, rows @ part.coef
         columns = self._rows[part.columns]
         shared = np.isin(part.rows[some], part.columns, assume_unique=True).any()
@@ -187,11 +187,7 @@ class RowsSource:
 
     def approximate(self, room: int) -> Source:
         """The rows in single precision, and dense if they have few features, where that is safe."""
-        if (
-            self._bilinear
-            or self.dtype == np.float32
-            or not _takes_single(self._kernel, self._rows)
-        ):
+        if self.dtype == np.float32 or not _takes_single(self._kernel, self._rows):
             return self
         rows: Any = self._rows
         n, dim = rows.shape
@@ -204,7 +200,7 @@ class RowsSource:
         return ApproximateSource(single, self._kernel, core_count(), self._edge)
 
     @cached_value
-    def _bilinear(self) -> bool:
+    def bilinear(self) -> bool:
         """Whether sums over rows are products with one vector."""
         return self._kernel.bilinear and centres_of(self._rows) is None
 
@@ -311,6 +307,8 @@ class ApproximateSource(RowsSource):
 
     def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
         """Combinations at some rows: the task of a thread."""
+        if self.bilinear:
+            return super()._combined(number, part, some)
         rows, columns = self._rows[part.rows[some]], self._rows[part.columns]
         return number, some, combined(self._kernel.of_distinct_rows, rows, columns, part.coef)
 

@@ -131,7 +131,8 @@ def solve_pairs(
     for own in large.values():
         quick = None if any(task.ball for task in own) else own[0].source.approximate(room)
         left, starts = own, dict[int, Floats]()
-        if all(task.way(room) == "working sets" for task in own):
+        free = quick is not None and quick.bilinear  # nothing is saved by few samples
+        if all(task.way(room) == "working sets" for task in own) and not free:
             largest, leave = largest_block(room, own[0].source.dtype), _leave(own, room, quick)
             how = Decomposition(tol, largest, leave)
             starts = yield from _solve_on_working_sets(own, how, executor, watch)
@@ -139,7 +140,7 @@ def solve_pairs(
         yield from (known[task.key] for task in left if task.key in known)
         others = [task for task in left if not task.fits(room)]
         if quick is not None:
-            others = [task for task in left if task in others or task.has_few_columns]
+            others = [task for task in left if free or task in others or task.has_few_columns]
         new = [task for task in left if task.key not in known]
         yield from whole(task for task in new if task not in others)
         if quick is not None:

@@ -75,6 +75,10 @@ class Source(Protocol):
     def computes(self) -> bool:
         """Whether entries are computed when they are read: few columns then cost less than all."""
 
+    @property
+    def bilinear(self) -> bool:
+        """Whether combinations of columns cost about as much as reading the samples."""
+
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, (n, padded(n)), as `smo.ascend` takes it."""
 
@@ -121,7 +125,7 @@ class ArraySource:
     bits with any number of tasks at a time; those of many BLAS threads depend on their number.
     """
 
-    computes = False
+    computes = bilinear = False
 
     def __init__(self, K: NDArray[Any], executor: Executor | None = None) -> None:
         self.n = len(K)
