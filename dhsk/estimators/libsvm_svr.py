@@ -16,15 +16,15 @@ from dhsk.bars import Show
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import LARGEST_C, Auto
 from dhsk.estimators.drop_in import DropIn, terminated_early
-from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.limits import own_room
 from dhsk.execution.run import Run
-from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite, positive_parameter, real_parameter
 from dhsk.models.rescaling import kernel_in, unit_for
 from dhsk.models.single import check_room, fitted_rows, source_of_fit
 from dhsk.samples import SphereMap, ZeroRule
-from dhsk.solvers.tube import TubeFit, TubeLimits, TubeProblem, fine_tolerance, solve_tube
+from dhsk.solvers.box import BoxFit, BoxProblem
+from dhsk.solvers.box_solver import Limits, fine_tolerance, solve_box
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -138,7 +138,7 @@ class SVR(RegressorMixin, DropIn):  # type: ignore[misc]  # see its base
             self._unit = unit_for(self.kernel_, len(used), lambda some: rows[used[some]])
             largest = LARGEST_C if np.isinf(self.C) else float(self.C)
             bounds = self._unit * largest * weights[used]
-            problem = TubeProblem(targets[used], -bounds, bounds, float(self.epsilon))
+            problem = BoxProblem(targets[used], -bounds, bounds, float(self.epsilon))
             found = self._solved(rows, used, problem, run)
         inside = np.flatnonzero(found.b)
         self._support_rows = fitted_rows(rows, used[inside], self.kernel_)
@@ -156,16 +156,15 @@ class SVR(RegressorMixin, DropIn):  # type: ignore[misc]  # see its base
             raise InputError(f"epsilon must be 0 or above, but it is {self.epsilon!r}")
         super()._check(*positive)
 
-    def _solved(self, rows: Rows, used: Indices, problem: TubeProblem, run: Run) -> TubeFit:
+    def _solved(self, rows: Rows, used: Indices, problem: BoxProblem, run: Run) -> BoxFit:
         """Solve the problem of the samples that are used."""
         source = source_of_fit(rows, used, kernel_in(self.kernel_, self._unit))
         room, most = own_room(run.memory), self._most_steps
         check_room(len(used), source.dtype, room, most)
-        threads = Threads(core_count())
-        limits = TubeLimits(self.tol, room, most, fine_tolerance(problem), threads)
-        return solve_tube(source, problem, np.zeros(len(used)), limits, run.report)
+        limits = Limits(self.tol, room, most, fine_tolerance(problem))
+        return solve_box(source, problem, np.zeros(len(used)), limits, run.report)
 
-    def _certify(self, problem: TubeProblem, found: TubeFit) -> None:
+    def _certify(self, problem: BoxProblem, found: BoxFit) -> None:
         """Set the intercept and the certificates, from a recomputed gradient."""
         intercept = problem.intercept(found.b, found.f)
         self.intercept_ = np.array([intercept])

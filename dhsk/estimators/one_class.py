@@ -3,7 +3,7 @@
 import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -15,21 +15,16 @@ from dhsk.bars import Show
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.base import HeatEstimator
-from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.limits import own_room
 from dhsk.execution.run import Run
-from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite, positive_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.rescaling import kernel_in, unit_for
 from dhsk.models.single import check_room, fitted_rows, source_of_fit
 from dhsk.samples import SphereMap, ZeroRule
-from dhsk.solvers.one_class import OneClassFit, solve_one_class, solve_one_class_on_sets
-from dhsk.solvers.smo import padded
-from dhsk.solvers.tube import WHOLE, TubeLimits
-
-FEW: Final = 0.1
-"""Largest nu of many samples for which the columns of the support vectors are fewer than all."""
+from dhsk.solvers.box_solver import Limits
+from dhsk.solvers.one_class import OneClassFit, solve_one_class
 
 
 class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
@@ -94,14 +89,9 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
         self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[used[chosen]])
         source = source_of_fit(rows, used, kernel_in(self.kernel_, self.unit_))
-        fits = n * padded(n) * source.dtype.itemsize <= room
-        most, few = self._most_steps, self.nu < FEW and n > WHOLE
-        if fits and not few and most is None:
-            K = source.block(np.arange(n))
-            return solve_one_class(K, weights, self.nu, self.tol, run.report)
-        check_room(n, source.dtype, room, most)
-        limits = TubeLimits(self.tol, room, most, executor=Threads(core_count()))
-        return solve_one_class_on_sets(source, weights, self.nu, limits, run.report)
+        check_room(n, source.dtype, room, self._most_steps)
+        limits = Limits(self.tol, room, self._most_steps)
+        return solve_one_class(source, weights, self.nu, limits, run.report)
 
     @property
     def _most_steps(self) -> int | None:

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dhsk.errors import BudgetError
 from dhsk.models.pair_fits import PairFits, PairSolver
+from dhsk.models.single import check_whole
 from dhsk.solvers.dual import Fit, certify, gradient, improve
 from dhsk.solvers.problems import Pair
-from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import Source
-from dhsk.units import format_bytes
 
 
 @dataclass(eq=False)
@@ -32,13 +30,7 @@ class LimitedSolver(PairSolver):
 
     def _improved(self, source: Source, pair: Pair) -> list[Fit]:
         """Improve the coefficients of a pair from 0 on, and certify them."""
-        size = matrix_bytes(len(pair.members), source.dtype)
-        if size > self.share.room:
-            raise BudgetError(
-                f"a fit with max_iter={self.most} is made on the whole matrix, which takes "
-                f"{format_bytes(size)}, but there is room for {format_bytes(self.share.room)}: "
-                "allow more memory, or leave out max_iter"
-            )
+        check_whole(len(pair.members), source.dtype, self.share.room, self.most)
         K, dual = source.block(pair.members), pair.dual
         b, f = np.zeros(dual.shape), np.broadcast_to(dual.sign, dual.shape).copy()
         columns = [c for c in range(len(b)) if not dual.trivial(c)]

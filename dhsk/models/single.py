@@ -9,9 +9,9 @@ from dhsk.errors import BudgetError
 from dhsk.execution.limits import core_count
 from dhsk.kernels import Kernel, PrecomputedKernel, unit_vectors
 from dhsk.models.sources import RowsSource
+from dhsk.solvers.block_steps import SMALLEST_BLOCK
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import ArraySource, Source
-from dhsk.solvers.tube import SMALLEST_SET
 from dhsk.units import format_bytes
 
 
@@ -29,15 +29,21 @@ def fitted_rows(rows: Rows, chosen: Indices, kernel: Kernel) -> Rows:
 
 
 def check_room(n: int, dtype: "np.dtype[Any]", room: int, most: int | None) -> None:
-    """Raise BudgetError if a fit cannot have its matrix, or the smallest one of a set."""
-    if most is None:
-        least = 8 * matrix_bytes(min(n, SMALLEST_SET), dtype)
-        if least > room:
-            raise BudgetError(
-                f"a fit of {n:,} samples takes {format_bytes(least)} beside them, but there is "
-                f"room for {format_bytes(room)}: give more memory"
-            )
-    elif matrix_bytes(n, dtype) > room:
+    """Raise BudgetError if a fit cannot have the smallest matrix of a block, or of all samples."""
+    if most is not None:
+        check_whole(n, dtype, room, most)
+        return
+    least = 2 * matrix_bytes(min(n, SMALLEST_BLOCK), dtype)
+    if least > room:
+        raise BudgetError(
+            f"a fit of {n:,} samples takes {format_bytes(least)} beside them, but there is "
+            f"room for {format_bytes(room)}: give more memory"
+        )
+
+
+def check_whole(n: int, dtype: "np.dtype[Any]", room: int, most: int) -> None:
+    """Raise BudgetError if a fit of at most some steps cannot have the matrix of n samples."""
+    if matrix_bytes(n, dtype) > room:
         raise BudgetError(
             f"a fit with max_iter={most} is made on the whole matrix, which takes "
             f"{format_bytes(matrix_bytes(n, dtype))}, but there is room for {format_bytes(room)}: "

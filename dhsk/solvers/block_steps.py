@@ -18,6 +18,7 @@ References
 .. [2] Z. Wen et al., "ThunderSVM: a fast SVM library on GPUs and CPUs", JMLR 19 (2018).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import ClassVar, Final
@@ -26,6 +27,8 @@ import numpy as np
 
 from dhsk.arrays import Floats, Indices
 from dhsk.caching import cached_value
+from dhsk.execution.checkpoint import KeptState
+from dhsk.solvers.box import BoxProblem
 from dhsk.solvers.decomposition import Round, RoundWatch
 from dhsk.solvers.dual import (
     MAX_STEPS,
@@ -35,13 +38,14 @@ from dhsk.solvers.dual import (
     start_from_smaller_box,
 )
 from dhsk.solvers.problems import Pair
-from dhsk.solvers.smo import ascend, settle
+from dhsk.solvers.smo import ascend, matrix_bytes, settle
 from dhsk.solvers.sources import Combination, Source
 from dhsk.solvers.together import PairState, Together
 from dhsk.solvers.working_set import highest
 
 BLOCK: Final = 2048
-"""Samples of a block."""
+SMALLEST_BLOCK: Final = 64
+"""Samples of a block, and fewest where memory is scarce."""
 
 INNER: Final = 0.1
 """Violation to which a block is solved, as a share of that of all samples."""
@@ -70,76 +74,60 @@ _SPREAD: Final = 0.6180339887498949  # golden ratio: any first samples are sprea
 
 
 class BlockState(PairState):
-    """State of the problems of a pair, of which one column after the other is solved.
+    """State of a problem on some samples of a source.
 
     Attributes
     ----------
-    b, f, work
-        Coefficients, gradients, and steps and seconds, as of a working set.
-    column
-        Column that is being solved.
+    problem, members
+        The problem, and its samples among those of the source, (n,).
+    b, f
+        Coefficients and gradients, (n,); of samples that are not active those of an earlier step.
     active
         Samples whose gradients are known, ascending.
     pending
         Changes of coefficients since the gradients of other samples were known, (n,).
     recent
         Samples of the last block.
-    begun, fresh
-        Whether the gradients of the column are known, and are those of no step.
+    begun, fresh, ended
+        Whether the gradients are known, are those of no step, and whether the problem is solved.
     computed
         How often gradients have been computed from the matrix itself.
     outer, best, since
         Violation when all samples were looked at; the smallest one since, and steps after it.
-    entries
-        Entries of columns computed so far.
+    steps, entries
+        Steps of two samples, and entries of columns computed, so far.
     """
 
-    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "work", "active", "pending", "recent")
+    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "active", "pending", "recent")
     VALUES: ClassVar[tuple[str, ...]] = (
-        "column", "begun", "fresh", "computed", "outer", "best", "since", "entries",
+        "begun", "fresh", "ended", "computed", "outer", "best", "since", "steps", "entries",
     )  # fmt: skip
 
-    def __init__(self, pair: Pair, b: Floats | None = None) -> None:
-        dual = pair.dual
-        self.pair = pair
-        self.b = np.zeros(dual.shape) if b is None else b
-        self.f = np.broadcast_to(dual.sign, dual.shape).copy()
-        self.work = np.zeros((2, dual.shape[0]))
-        self.column, self.entries = -1, 0
-        self.next_column()
-
-    def next_column(self) -> None:
-        """Go on to the next column."""
-        n = self.b.shape[1]
-        self.column += 1
-        self.active, self.pending, self.recent = np.arange(n), np.zeros(n), np.zeros(0, np.intp)
-        self.begun = self.fresh = False
-        self.computed = 0
+    def __init__(
+        self, problem: BoxProblem, members: Indices, b: Floats, f: Floats | None = None
+    ) -> None:
+        self.problem, self.members = problem, members
+        self.b, self.f = b.copy(), problem.linear.copy() if f is None else f.copy()
+        self.active, self.recent = np.arange(len(b)), np.zeros(0, np.intp)
+        self.pending = np.zeros(len(b))
+        self.begun, self.fresh, self.ended = False, False, False
+        self.knows_gradients = f is not None or not b.any()
+        self.computed = self.since = self.steps = self.entries = 0
         self.outer = self.best = np.inf
-        self.since = 0
-
-    @property
-    def ended(self) -> bool:
-        """Whether all columns are solved."""
-        return bool(self.column == len(self.b))
 
     @property
     def looks_at_all(self) -> bool:
         """Whether all gradients are known."""
-        return bool(len(self.active) == self.b.shape[1])
-
-    def own(self, some: Indices) -> tuple[Floats, Floats, Floats, Floats]:
-        """Coefficients, gradients, and lower and upper bounds of some samples in the column."""
-        part, c = self.pair.dual.sign[some] * self.pair.dual.boxes[self.column, some], self.column
-        return self.b[c, some], self.f[c, some], np.minimum(part, 0.0), np.maximum(part, 0.0)
+        return len(self.active) == len(self.members)
 
     def open_gradients(self) -> tuple[Floats, Floats]:
         """Gradients of active samples that may grow, and negative ones of those that may shrink.
 
         The others are -inf.
         """
-        b, f, lower, upper = self.own(self.active)
-        return np.where(b < upper, f, -np.inf), np.where(b > lower, -f, -np.inf)
+        own = self.problem.part(self.active)
+        grows, shrinks = own.sides(self.b[self.active], self.f[self.active])
+        return grows, -shrinks
 
     def violation(self) -> float:
         """KKT violation of the active samples."""
@@ -160,33 +148,31 @@ class BlockState(PairState):
 
     def widen(self) -> None:
         """Look at all samples, whose gradients are known again."""
-        self.active = np.arange(self.b.shape[1])
+        self.active = np.arange(len(self.members))
         self.narrow()
 
-    def worst(self) -> Indices:
+    def worst(self, size: int) -> Indices:
         """Samples of a block: what was free in the last one, and the worst from both sides."""
         grow, shrink = self.open_gradients()
-        if not self.b[self.column].any():  # all gradients of a class are equal
-            spread = np.arange(len(grow)) * _SPREAD % 1.0
+        if not self.b.any():  # all gradients of a class are equal
+            spread = np.arange(len(grow)) * _SPREAD % 1.0 * np.abs(self.f).max()
             grow, shrink = grow - spread, shrink - spread
         recent = np.isin(self.active, self.recent, assume_unique=True)
         free = np.flatnonzero(recent & (grow > -np.inf) & (shrink > -np.inf))
         order = np.argsort(-np.maximum(grow[free], shrink[free]), kind="stable")
-        kept = free[order[: BLOCK // 2]]
+        kept = free[order[: size // 2]]
         grow[kept] = shrink[kept] = -np.inf
-        up = highest(grow, (BLOCK - len(kept)) // 2)
+        up = highest(grow, (size - len(kept)) // 2)
         shrink[up] = -np.inf
-        down = highest(shrink, BLOCK - len(kept) - len(up))
-        chosen: Indices = self.active[np.sort(np.concatenate([kept, up, down]))]
-        return chosen
+        down = highest(shrink, size - len(kept) - len(up))
+        return np.asarray(self.active[np.sort(np.concatenate([kept, up, down]))])
 
-    def take(self, chosen: Indices, changes: Floats, steps: int) -> None:
-        """Take the changes of a block that was solved in some steps of two samples."""
-        self.b[self.column, chosen] += changes
-        settle(self.b[self.column], *self.pair.dual.bounds(self.column))
-        self.pending[chosen] += changes
+    def take(self, chosen: Indices, b: Floats, steps: int) -> None:
+        """Take the coefficients of a block that was solved in some steps."""
+        self.pending[chosen] += b - self.b[chosen]
+        self.b[chosen] = b
         self.recent, self.fresh = chosen, False
-        self.work[0, self.column] += steps
+        self.steps += steps
 
     def improves(self, violation: float) -> bool:
         """Whether steps still lead to smaller violations."""
@@ -194,128 +180,142 @@ class BlockState(PairState):
             self.best, self.since = violation, 0
         else:
             self.since += 1
-        patience = PATIENCE + PATIENCE_OF_BLOCK * self.b.shape[1] // BLOCK
-        return bool(self.since < patience and self.computed < POLISHES)
-
-    def told(self) -> Round:
-        """What is known after a step."""
-        support, n = int(np.count_nonzero(self.b.any(axis=0))), self.b.shape[1]
-        violation = 0.0 if self.ended else self.violation()
-        return Round(1, int(self.ended), support, self.entries, support * n, violation)
+        patience = PATIENCE + PATIENCE_OF_BLOCK * len(self.members) // BLOCK
+        return self.since < patience and self.computed < POLISHES
 
 
 @dataclass(frozen=True)
 class BlockSteps:
-    """How pairs are solved in steps on blocks.
+    """How problems are solved in steps on blocks.
 
     Attributes
     ----------
     source, quick
-        The matrix, and `Source.approximate` of it.
+        The matrix, and what `Source.approximate` makes of it, or itself.
     tol
         Tolerance of the KKT violation.
+    room
+        Bytes for the matrix of a block.
     """
 
     source: Source
     quick: Source
     tol: float
+    room: int
+
+    @cached_value
+    def size(self) -> int:
+        """Samples of a block."""
+        size = BLOCK
+        while size > SMALLEST_BLOCK and matrix_bytes(size, self.source.dtype) > self.room:
+            size //= 2
+        return size
 
     @cached_value
     def entry(self) -> float:
         """Largest entry of the matrix."""
         return float(np.abs(self.source.diagonal()).max())
 
-    def solve(self, pair: Pair, start: Floats | None, watch: RoundWatch) -> list[Fit]:
-        """Solve the problems of a pair, from coefficients, (columns, n), or from 0."""
-        state = BlockState(pair, start)
-        kept = watch.kept(Together([state], {}))
+    def solve(self, state: BlockState, kept: KeptState | None = None) -> Iterator[float]:
+        """Solve a problem; yield the violation before each step, and at the end."""
         while not state.ended:
-            self.advance(state)
-            watch.on_round(state.told())
-            kept.keep(last=state.ended)
-        return certify(pair.dual, state.b, state.f, state.work, self.tol)
+            yield self._advance(state)
+            if kept is not None:
+                kept.keep(last=state.ended)
 
-    def advance(self, state: BlockState) -> None:
-        """Begin a column, make a step, look at all samples, or end it."""
-        begin, c = perf_counter(), state.column
-        if state.pair.dual.trivial(c):
-            state.b[c] = 0.0
-            state.next_column()
-            return
+    def _advance(self, state: BlockState) -> float:
+        """Make a step, look at all samples, compute the gradients anew, or end; the violation."""
         if not state.begun:
-            self._begin(state)
+            if not state.knows_gradients:
+                self._compute(state, self.quick)
+            state.begun = True
+            state.narrow()
         violation = state.violation()
-        least = least_violation(state.b[c], state.f[c], self.tol, self.entry)
-        goal = least / 2 if state.computed < APPROXIMATE else least
-        if (
-            violation > goal
-            and not (state.fresh and violation <= least)
-            and state.improves(violation)
-        ):
+        least = least_violation(state.b, state.f, self.tol, self.entry)
+        goal = least / 2 if state.computed < APPROXIMATE and not state.fresh else least
+        if violation > goal and state.improves(violation):
             self._go_on(state, goal, violation)
         elif state.fresh:  # solved, or rounding lets nothing more be gained
-            state.next_column()
+            state.ended = True
         else:
             self._compute(state, self.source)
             state.computed, state.fresh = state.computed + 1, True
-        state.work[1, c] += perf_counter() - begin
+        return violation
 
     def _go_on(self, state: BlockState, goal: float, violation: float) -> None:
-        """Make a step, after a look at all samples if the active ones are near to the optimum."""
+        """Make a step, or look at all samples if the active ones are near to the optimum."""
         if violation > CLOSER * state.outer:
             self._step(state, max(goal, INNER * violation))
         elif state.looks_at_all:
             state.narrow()
         else:
-            self._look_at_all(state)
-
-    def _begin(self, state: BlockState) -> None:
-        """Compute the gradients of a column, from what it begins with."""
-        c, dual = state.column, state.pair.dual
-        if state.b[c].any():
-            self._compute(state, self.quick)
-        elif c % dual.chain:
-            start_from_smaller_box(dual, state.b, state.f, c)
-            settle(state.b[c], *dual.bounds(c))
-        state.begun = True
-        state.narrow()
+            others = np.setdiff1d(np.arange(len(state.b)), state.active, assume_unique=True)
+            self._subtract(state, self.quick, others, state.pending)
+            state.widen()
 
     def _compute(self, state: BlockState, source: Source) -> None:
         """Compute the gradients of all samples from the support vectors."""
-        c = state.column
-        support = np.flatnonzero(state.b[c])
-        state.f[c] = state.pair.dual.sign
-        self._subtract(state, source, np.arange(len(state.b[c])), support, state.b[c, support])
-        state.widen()
-
-    def _look_at_all(self, state: BlockState) -> None:
-        """Change the gradients of samples that were not active."""
-        others = np.setdiff1d(np.arange(len(state.pending)), state.active, assume_unique=True)
-        changed = np.flatnonzero(state.pending)
-        self._subtract(state, self.quick, others, changed, state.pending[changed])
+        state.f[:] = state.problem.linear
+        self._subtract(state, source, np.arange(len(state.b)), state.b)
         state.widen()
 
     def _step(self, state: BlockState, goal: float) -> None:
         """Solve the problem in the worst samples, and change the gradients of all active ones."""
         source = self.quick if state.computed < APPROXIMATE else self.source
-        chosen = state.worst()
-        K = source.block(state.pair.members[chosen])
+        chosen = state.worst(self.size)
+        own, b, f = state.problem.part(chosen), state.b[chosen], state.f[chosen]
+        K = source.block(state.members[chosen])
         K = K.astype(np.float32, copy=False) if source is self.quick else K
-        before, f, lower, upper = state.own(chosen)
-        b = before.copy()
-        steps, _ = ascend(K, (lower, upper), b, f, goal, MAX_STEPS)
-        settle(b, lower, upper)
-        state.take(chosen, b - before, steps)
-        moved = np.flatnonzero(b != before)
-        self._subtract(state, source, state.active, chosen[moved], (b - before)[moved])
+        steps, _ = ascend(K, (own.lower, own.upper), b, f, goal, MAX_STEPS, zone=own.zone)
+        own.settle(b)
+        change = np.zeros(len(state.b))
+        change[chosen] = b - state.b[chosen]
+        state.take(chosen, b, steps)
+        self._subtract(state, source, state.active, change)
 
-    def _subtract(
-        self, state: BlockState, source: Source, rows: Indices, columns: Indices, coef: Floats
-    ) -> None:
-        """Subtract columns times coefficients from the gradients of some samples."""
-        members = state.pair.members
+    def _subtract(self, state: BlockState, source: Source, rows: Indices, coef: Floats) -> None:
+        """Subtract columns times coefficients, (n,), from the gradients of some samples."""
+        columns = np.flatnonzero(coef)
+        if not len(columns):
+            return
         kind = source.dtype if source is self.quick else np.dtype(np.float64)
-        part = Combination(members[rows], members[columns], coef[:, None].astype(kind, copy=False))
+        values = coef[columns, None].astype(kind, copy=False)
+        part = Combination(state.members[rows], state.members[columns], values)
         (found,) = source.combine([part])
-        state.f[state.column, rows] -= found[:, 0]
+        state.f[rows] -= found[:, 0]
         state.entries += part.entries
+
+
+def solve_pair(steps: BlockSteps, pair: Pair, start: Floats | None, watch: RoundWatch) -> list[Fit]:
+    """Solve the problems of a pair, column by column, from coefficients, (columns, n), or from 0.
+
+    Entries of the columns stay in the checkpoint, see `entries_of_pair`.
+    """
+    dual = pair.dual
+    b = np.zeros(dual.shape) if start is None else start.copy()
+    f, work = np.broadcast_to(dual.sign, dual.shape).copy(), np.zeros((2, len(b)))
+    for c, name in enumerate(entries_of_pair(pair, watch)):
+        begin, known = perf_counter(), not b[c].any()
+        if dual.trivial(c):
+            b[c] = 0.0
+            continue
+        if known and c % dual.chain:
+            start_from_smaller_box(dual, b, f, c)
+            settle(b[c], *dual.bounds(c))
+        problem = BoxProblem(dual.sign, *dual.bounds(c))
+        state = BlockState(problem, pair.members, b[c], f[c] if known else None)
+        for violation in steps.solve(state, watch.checkpoint.state(Together([state], {}), name)):
+            watch.on_round(_round(state, violation))
+        b[c], f[c] = state.b, state.f
+        work[:, c] = state.steps, perf_counter() - begin
+    return certify(dual, b, f, work, steps.tol)
+
+
+def entries_of_pair(pair: Pair, watch: RoundWatch) -> list[str]:
+    """Names of the entries of the columns of a pair in a checkpoint."""
+    return [f"{watch.name}-{c}" for c in range(pair.dual.shape[0])]
+
+
+def _round(state: BlockState, violation: float) -> Round:
+    support, n = int(np.count_nonzero(state.b)), len(state.b)
+    return Round(1, int(state.ended), support, state.entries, support * n, violation)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.ball import balls_about_means, smallest_ball
-from dhsk.solvers.block_steps import BlockSteps
+from dhsk.solvers.block_steps import BlockSteps, entries_of_pair, solve_pair
 from dhsk.solvers.decomposition import Decomposition, RoundWatch
 from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve, unfinished
 from dhsk.solvers.problems import Pair
@@ -109,9 +109,10 @@ def solve_pairs(
 ) -> Iterator[Solved]:
     """Solve pairs of classes to a KKT violation of tol, in order of completion.
 
-    Each is solved in the way of `way_of`; what working sets leave, see
-    `dhsk.solvers.decomposition`, is solved on the whole matrix if it takes at most room bytes, or
-    else in rounds. Of these, what an earlier run has `found` is not solved again. The option `fine`
+    Each is solved in the way of `way_of`. What working sets leave, see
+    `dhsk.solvers.decomposition`, is solved in steps on blocks if the source has an approximation
+    and the columns are few, or the matrix takes more than room bytes; others on the whole matrix,
+    or in rounds. Of these, what an earlier run has `found` is not solved again. The option `fine`
     is for `solve_block`.
     """
     large: dict[int, list[PairTask]] = {}
@@ -129,7 +130,7 @@ def solve_pairs(
 
     yield from whole(small())
     for own in large.values():
-        quick = None if any(task.ball for task in own) else own[0].source.approximate(room)
+        quick = None if any(task.ball for task in own) else own[0].source.approximate(room // 2)
         left, starts = own, dict[int, Floats]()
         free = quick is not None and quick.bilinear  # nothing is saved by few samples
         if all(task.way(room) == "working sets" for task in own) and not free:
@@ -145,7 +146,7 @@ def solve_pairs(
         yield from whole(task for task in new if task not in others)
         if quick is not None:
             stepping = {k: task for k, task in enumerate(own) if task in others and task in new}
-            yield from _solve_in_blocks(stepping, quick, starts, tol, watch)
+            yield from _solve_in_blocks(stepping, quick, starts, tol, room, watch)
         elif others:
             yield from _solve_in_rounds(others, known.keys(), tol, room, executor, watch)
 
@@ -162,13 +163,15 @@ def _solve_in_blocks(
     quick: Source,
     starts: Mapping[int, Floats],
     tol: float,
+    room: int,
     watch: RoundWatch,
 ) -> Iterator[Solved]:
     """Solve pairs one after the other, each on all cores; `quick` approximates their source."""
     for number, task in tasks.items():
         own = replace(watch, name=f"{watch.name}-blocks-{number}")
-        steps = BlockSteps(task.source, quick, tol)
-        yield task.key, steps.solve(task.pair, starts.get(number), own), 0.0
+        steps = BlockSteps(task.source, quick, tol, room // 2)
+        yield task.key, solve_pair(steps, task.pair, starts.get(number), own), 0.0
+        own.checkpoint.drop(*entries_of_pair(task.pair, own))  # the fits are kept by now
 
 
 def _solve_on_working_sets(

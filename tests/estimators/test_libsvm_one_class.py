@@ -66,7 +66,7 @@ def test_the_optimum_is_that_of_scikit_learn(kernel: str, sparse: bool) -> None:
     assert type(model.n_iter_) is type(peer.n_iter_)
 
 
-def test_many_samples_are_solved_on_sets() -> None:
+def test_many_samples_are_solved_on_blocks() -> None:
     """Where few are support vectors; the objective is scikit-learn's."""
     X = np.random.default_rng(0).normal(size=(5000, 4))
     own: Any = {"nu": 0.05, "tol": 1e-5}

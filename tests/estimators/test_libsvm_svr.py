@@ -93,7 +93,7 @@ def test_the_certificate_is_that_of_the_doubled_problem(epsilon: float) -> None:
 
 
 @pytest.mark.slow
-def test_many_samples_are_solved_on_sets() -> None:
+def test_many_samples_are_solved_on_blocks() -> None:
     """Their objective is scikit-learn's, and so are their predictions, to tol."""
     X, y = friedman(5000)
     model, peer = dhsk.SVR().fit(X, y), SVR().fit(X, y)
@@ -110,7 +110,7 @@ def test_many_samples_are_solved_on_sets() -> None:
     np.testing.assert_allclose(model.predict(X[:500]), peer.predict(X[:500]), atol=0.02)
 
 
-def test_small_sets_end_at_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_blocks_end_at_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where memory is scarce."""
     X, y = friedman(400)
     whole = dhsk.SVR(C=5.0, tol=1e-6).fit(X, y)
@@ -118,8 +118,8 @@ def test_small_sets_end_at_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> 
     sets = dhsk.SVR(C=5.0, tol=1e-6).fit(X, y)
     assert sets.kkt_violation_ <= 1e-6
     np.testing.assert_allclose(sets.predict(X), whole.predict(X), atol=1e-5)
-    monkeypatch.setattr("dhsk.estimators.libsvm_svr.own_room", lambda _: 300_000)
-    with pytest.raises(BudgetError, match=r"a fit of 400 samples takes 384\.00 kiB"):
+    monkeypatch.setattr("dhsk.estimators.libsvm_svr.own_room", lambda _: 90_000)
+    with pytest.raises(BudgetError, match=r"a fit of 400 samples takes 96\.00 kiB"):
         dhsk.SVR().fit(X, y)
 
 

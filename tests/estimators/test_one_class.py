@@ -12,7 +12,7 @@ from sklearn.svm import OneClassSVM
 import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.estimators.one_class import HeatOneClassSVM
-from dhsk.solvers import one_class
+from dhsk.solvers import box_solver
 
 TIGHT = 1e-9
 """KKT violation of fits that are compared."""
@@ -116,16 +116,16 @@ def test_all_samples_at_their_bounds(data: Any) -> None:
 
 def test_a_drifted_gradient_is_repaired(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The solver's own gradient is not believed: from a new one it goes on."""
-    real, calls = one_class.ascend, []
+    real, calls = box_solver.ascend, []
 
-    def drifting(K: Any, bounds: Any, b: Any, f: Any, *rest: Any) -> Any:
+    def drifting(K: Any, bounds: Any, b: Any, f: Any, *rest: Any, zone: float) -> Any:
         calls.append(f.copy())
         if len(calls) == 1:
             f += np.linspace(0, 1, len(f))
-        return real(K, bounds, b, f, *rest)
+        return real(K, bounds, b, f, *rest, zone=zone)
 
     exact = HeatOneClassSVM(tol=1e-8).fit(data[0])
-    monkeypatch.setattr(one_class, "ascend", drifting)
+    monkeypatch.setattr(box_solver, "ascend", drifting)
     model = HeatOneClassSVM(tol=1e-8).fit(data[0])
     assert len(calls) == 3  # the last goes on beyond the tolerance
     assert model.objective_ == pytest.approx(exact.objective_, rel=1e-8)
@@ -135,10 +135,10 @@ def test_a_drifted_gradient_is_repaired(data: Any, monkeypatch: pytest.MonkeyPat
 def test_too_few_steps_warn(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A solution that is not optimal is said to be none, with the numbers."""
 
-    def idle(*_: Any) -> tuple[int, float]:
+    def idle(*_: Any, zone: float) -> tuple[int, float]:
         return 0, 0.0
 
-    monkeypatch.setattr(one_class, "ascend", idle)
+    monkeypatch.setattr(box_solver, "ascend", idle)
     with pytest.warns(ConvergenceWarning, match=r"after 0 steps with a violation of .* tol=0.001"):
         HeatOneClassSVM().fit(data[0])
 
@@ -165,8 +165,8 @@ def test_blocks_do_not_show(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(model.score_samples(data[0]), whole, rtol=1e-12)
 
 
-def test_what_does_not_fit_is_solved_on_sets(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the same optimum; what does not leave room for the smallest set is refused."""
+def test_what_does_not_fit_is_solved_on_blocks(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the same optimum; what does not leave room for the smallest block is refused."""
     X = data[0]
     whole = HeatOneClassSVM(tol=1e-8).fit(X)
     # A limit is for the whole process, of which a matrix of 250 samples is a small part.
@@ -176,8 +176,8 @@ def test_what_does_not_fit_is_solved_on_sets(data: Any, monkeypatch: pytest.Monk
     assert sets.kkt_violation_ <= 1e-8 < sets.n_iter_
     assert sets.objective_ == pytest.approx(whole.objective_, rel=1e-10)
     np.testing.assert_allclose(sets.score_samples(X), whole.score_samples(X), atol=1e-7)
-    monkeypatch.setattr("dhsk.estimators.one_class.own_room", lambda _: 300_000)
-    match = r"a fit of 250 samples takes 384\.00 kiB beside .* room for 292\.97 kiB: give more"
+    monkeypatch.setattr("dhsk.estimators.one_class.own_room", lambda _: 90_000)
+    match = r"a fit of 250 samples takes 96\.00 kiB beside .* room for 87\.89 kiB: give more"
     with pytest.raises(BudgetError, match=match):
         HeatOneClassSVM().fit(X)
     HeatOneClassSVM(dtype="float32").fit(X)

@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 
 import dhsk
 from dhsk.progress import Progress
-from dhsk.solvers import eigenpairs, one_class
+from dhsk.solvers import box_solver, eigenpairs
 
 GP = dhsk.HeatGaussianProcessRegressor
 NF = dhsk.NystromFeatures
@@ -66,8 +66,8 @@ def test_a_one_class_fit_reports_its_violation(
     counts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It never goes back, also where steps are few between two reports."""
-    monkeypatch.setattr(one_class, "READ_AT_ONCE", 0)
-    monkeypatch.setattr(one_class, "LEAST_AT_ONCE", 1)
+    monkeypatch.setattr(box_solver, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(box_solver, "LEAST_AT_ONCE", 1)
     X = counts(200, 6)
     seen: list[Progress] = []
     often = dhsk.HeatOneClassSVM(0.3).fit(X, progress=seen.append)

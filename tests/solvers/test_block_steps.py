@@ -17,7 +17,7 @@ from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel
 from dhsk.models.sources import RowsSource
 from dhsk.solvers import block_steps
-from dhsk.solvers.block_steps import BlockSteps
+from dhsk.solvers.block_steps import BlockSteps, solve_pair
 from dhsk.solvers.decomposition import Round, RoundWatch
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, solve_pairs
@@ -49,7 +49,7 @@ def solve(source: Source, pair: Pair, watch: RoundWatch | None = None) -> list[F
     """Fits of all columns."""
     quick = source.approximate(PLENTY)
     assert quick is not None
-    return BlockSteps(source, quick, TOL).solve(pair, None, watch or RoundWatch())
+    return solve_pair(BlockSteps(source, quick, TOL, PLENTY), pair, None, watch or RoundWatch())
 
 
 def assert_solved(K: Any, pair: Pair, found: list[Fit]) -> None:
@@ -132,7 +132,7 @@ def test_rounding_ends_it() -> None:
     source = RowsSource(X, kernel)
     quick = source.approximate(PLENTY)
     assert quick is not None
-    (fit,) = BlockSteps(source, quick, 1e-300).solve(pair, None, RoundWatch())
+    (fit,) = solve_pair(BlockSteps(source, quick, 1e-300, PLENTY), pair, None, RoundWatch())
     assert not fit.converged
     assert fit.violation <= 1e-15 * (4 + 4 * np.abs(fit.coef).sum())
 

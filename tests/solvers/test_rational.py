@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dhsk.execution.threads import Threads
+from dhsk.solvers.box_solver import Limits
 from dhsk.solvers.decomposition import Decomposition
 from dhsk.solvers.dual import Dual, Fit
 from dhsk.solvers.one_class import solve_one_class
@@ -189,6 +190,7 @@ def test_one_class_without_free_samples(weight: Fraction, nu: str, n: int) -> No
     K = np.full((n, n), 4.0 * outside)  # of e_1, e_2, ... and their sum times 2
     K[outside:, :outside] = K[:outside, outside:] = 2
     K[:outside, :outside] = np.eye(outside)
-    fit = solve_one_class(wide(K), np.full(n, float(weight)), float(nu), TOL)
+    limits = Limits(TOL, 1 << 30)
+    fit = solve_one_class(ArraySource(K), np.full(n, float(weight)), float(nu), limits)
     assert fit.coef.tolist() == [float(weight)] * outside + [0.0] * (n - outside)
     assert fit.offset == pytest.approx(float(weight * (1 + 2 * outside) / 2), rel=1e-14)

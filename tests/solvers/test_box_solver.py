@@ -7,14 +7,15 @@ import pytest
 
 from dhsk.kernels import GaussianKernel
 from dhsk.models.sources import RowsSource
-from dhsk.solvers import tube
+from dhsk.solvers import block_steps, box_solver
+from dhsk.solvers.box import BoxProblem
+from dhsk.solvers.box_solver import Limits, solve_box
 from dhsk.solvers.smo import ascend, padded
-from dhsk.solvers.tube import TubeLimits, TubeProblem, solve_tube
 
 N, TOL = 150, 1e-9
 
 
-def doubled(K: Any, problem: TubeProblem) -> tuple[Any, float]:
+def doubled(K: Any, problem: BoxProblem) -> tuple[Any, float]:
     """Coefficients and violation of the problem of 2N variables."""
     two = np.zeros((2 * N, padded(2 * N)))
     two[:, : 2 * N] = np.tile(K, (2, 2))
@@ -27,21 +28,19 @@ def doubled(K: Any, problem: TubeProblem) -> tuple[Any, float]:
 
 
 @pytest.mark.parametrize("zone", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("way", ["whole", "sets", "single"])
+@pytest.mark.parametrize("way", ["whole", "blocks"])
 def test_the_optimum_is_that_of_the_doubled_problem(
     zone: float, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the whole matrix, on sets that never leave to others, and in float32 from the start."""
+    """On the whole matrix, and in steps on small blocks."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 3))
     y = 3 * np.sin(X[:, 0]) + rng.normal(size=N)
     upper = rng.uniform(0.5, 5.0, N)
-    problem, kernel = TubeProblem(y, -upper, upper, zone), GaussianKernel(1.0)
-    monkeypatch.setattr(tube, "WHOLE", N if way == "whole" else 0)
-    monkeypatch.setattr(tube, "LEAST_SET", 32)
-    monkeypatch.setattr(tube, "SUPPORT_SHARE", 0.0 if way == "single" else 1.0)
-    monkeypatch.setattr(tube, "MOST_ROUNDS", 10**9)
-    found = solve_tube(RowsSource(X, kernel), problem, np.zeros(N), TubeLimits(TOL, 10**9))
+    problem, kernel = BoxProblem(y, -upper, upper, zone), GaussianKernel(1.0)
+    monkeypatch.setattr(box_solver, "WHOLE", N if way == "whole" else 0)
+    monkeypatch.setattr(block_steps, "BLOCK", 32)
+    found = solve_box(RowsSource(X, kernel), problem, np.zeros(N), Limits(TOL, 10**9))
     expected, violation = doubled(kernel(X), problem)
     assert violation <= TOL
     assert problem.violation(found.b, found.f) <= TOL
@@ -56,8 +55,8 @@ def test_the_optimum_is_that_of_the_doubled_problem(
 def test_gradients_at_zero_have_two_sides() -> None:
     """There is nothing to gain from coefficients whose gradient is within the zone."""
     bounds = np.ones(3)
-    problem = TubeProblem(np.array([0.0, 0.3, -0.3]), -bounds, bounds, 0.5)
+    problem = BoxProblem(np.array([0.0, 0.3, -0.3]), -bounds, bounds, 0.5)
     b, f = np.zeros(3), problem.linear.copy()
     assert problem.violation(b, f) == 0.0
-    narrow = TubeProblem(problem.linear, -bounds, bounds, 0.1)
+    narrow = BoxProblem(problem.linear, -bounds, bounds, 0.1)
     assert narrow.violation(b, f) == pytest.approx(0.6 - 0.2)
