@@ -1,24 +1,20 @@
 """scikit-learn's OneClassSVM, on the solver of dhsk."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Floats, Indices, Rows
-from dhsk.estimators.automatic import Auto
-from dhsk.estimators.drop_in import DropIn, terminated_early
+from dhsk.arrays import Floats
+from dhsk.estimators.drop_in import terminated_early
+from dhsk.estimators.libsvm_single import SingleDropIn
 from dhsk.estimators.one_class import OneClassEstimator
-from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite
-from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.one_class import OneClassFit
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OneClassSVM(DropIn, OneClassEstimator):
+class OneClassSVM(SingleDropIn, OneClassEstimator):
     """Detection of outliers with the parameters and attributes of `sklearn.svm.OneClassSVM`.
 
     The same problem, scale and predictions, but that samples on the boundary count as inliers in
@@ -85,22 +81,7 @@ class OneClassSVM(DropIn, OneClassEstimator):
         "_support_rows", "_boundary", "_shape", "_sparse",
     )  # fmt: skip
 
-    kernel: Kernel | str | Callable[[Any, Any], Any] = "rbf"
-    degree: int = 3
-    gamma: float | str = "scale"
-    coef0: float = 0.0
-    tol: float = 1e-3
     nu: float = 0.5
-    shrinking: bool = True
-    cache_size: float = 200
-    verbose: bool = False
-    max_iter: int = -1
-    time_scale: float | Auto = "auto"
-    sphere_map: SphereMap | None = None
-    zero_rows: ZeroRule = "center"
-    dtype: str = "float64"
-    memory: int | str | None = None
-    indefinite: Indefinite = "error"
 
     def score_samples(self, X: Any) -> Floats:
         """Scores of samples, (N,): the higher, the more like the training samples."""
@@ -113,25 +94,6 @@ class OneClassSVM(DropIn, OneClassEstimator):
     def _coef(self) -> Floats:
         return self._dual_coef
 
-    def _keep(self, support: Indices, coef: Floats) -> None:
-        self.support_, self._dual_coef = support.astype(np.int32), coef
-
-    @property
-    def _support(self) -> Rows:
-        return self._support_rows
-
-    @property
-    def dual_coef_(self) -> Any:
-        """Coefficients of the support vectors, (1, n_sv)."""
-        check_is_fitted(self)
-        return self._as_samples_are(self._dual_coef[None])
-
-    @property
-    def n_support_(self) -> Any:
-        """Number of support vectors, (1,)."""
-        check_is_fitted(self)
-        return np.array([len(self.support_)], np.int32)
-
     @property
     def offset_(self) -> Floats:
         """`decision_function` is `score_samples` less the offset, (1,)."""
@@ -142,9 +104,3 @@ class OneClassSVM(DropIn, OneClassEstimator):
     def intercept_(self) -> Floats:
         """Minus the offset, (1,)."""
         return -self.offset_
-
-    @property
-    def coef_(self) -> Any:
-        """Weights of the features for a linear kernel, (1, n_features)."""
-        check_is_fitted(self)
-        return self._weights_of(self._dual_coef[None])

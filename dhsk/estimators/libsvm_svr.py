@@ -1,7 +1,6 @@
 """scikit-learn's SVR, on the solver of dhsk."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,21 +13,20 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.bars import Show
 from dhsk.errors import InputError
-from dhsk.estimators.automatic import LARGEST_C, Auto
-from dhsk.estimators.drop_in import DropIn, terminated_early
+from dhsk.estimators.automatic import LARGEST_C
+from dhsk.estimators.drop_in import terminated_early
+from dhsk.estimators.libsvm_single import SingleDropIn
 from dhsk.execution.limits import own_room
 from dhsk.execution.run import Run
-from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite, positive_parameter, real_parameter
+from dhsk.kernels.base import positive_parameter, real_parameter
 from dhsk.models.rescaling import kernel_in, unit_for
 from dhsk.models.single import check_room, fitted_rows, source_of_fit
-from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.box import BoxFit, BoxProblem
 from dhsk.solvers.box_solver import Limits, fine_tolerance, solve_box
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SVR(RegressorMixin, DropIn):  # type: ignore[misc]  # see its base
+class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
     """Epsilon-insensitive regression with the parameters and attributes of `sklearn.svm.SVR`.
 
     The same optimum, with certificates. The solver has one coefficient for each sample, in place of
@@ -93,23 +91,8 @@ class SVR(RegressorMixin, DropIn):  # type: ignore[misc]  # see its base
         "converged_", "_unit", "_support_rows", "_shape", "_sparse",
     )  # fmt: skip
 
-    kernel: Kernel | str | Callable[[Any, Any], Any] = "rbf"
-    degree: int = 3
-    gamma: float | str = "scale"
-    coef0: float = 0.0
-    tol: float = 1e-3
     C: float = 1.0
     epsilon: float = 0.1
-    shrinking: bool = True
-    cache_size: float = 200
-    verbose: bool = False
-    max_iter: int = -1
-    time_scale: float | Auto = "auto"
-    sphere_map: SphereMap | None = None
-    zero_rows: ZeroRule = "center"
-    dtype: str = "float64"
-    memory: int | str | None = None
-    indefinite: Indefinite = "error"
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: Any = None, *, progress: Show = None
@@ -142,8 +125,7 @@ class SVR(RegressorMixin, DropIn):  # type: ignore[misc]  # see its base
             found = self._solved(rows, used, problem, run)
         inside = np.flatnonzero(found.b)
         self._support_rows = fitted_rows(rows, used[inside], self.kernel_)
-        self.support_ = used[inside].astype(np.int32)
-        self._dual_coef = found.b[inside]
+        self._keep(used[inside], found.b[inside] / self._unit)
         self._certify(problem, found)
         if not self.converged_:
             warnings.warn(self._complaint(), ConvergenceWarning, stacklevel=2)
@@ -184,27 +166,6 @@ class SVR(RegressorMixin, DropIn):  # type: ignore[misc]  # see its base
         """Predict targets, (N,)."""
         check_is_fitted(self)
         kernel = kernel_in(self.kernel_, self._unit)
-        sums = self._sums(X, self._support_rows, self._dual_coef[:, None], kernel)
+        coef = self._unit * self._dual_coef[:, None]
+        sums = self._sums(X, self._support_rows, coef, kernel)
         return np.asarray(sums[:, 0] + self.intercept_)
-
-    @property
-    def _support(self) -> Rows:
-        return self._support_rows
-
-    @property
-    def dual_coef_(self) -> Any:
-        """Coefficients of the support vectors, (1, n_sv)."""
-        check_is_fitted(self)
-        return self._as_samples_are(self._dual_coef[None] / self._unit)
-
-    @property
-    def n_support_(self) -> Any:
-        """Number of support vectors, (1,)."""
-        check_is_fitted(self)
-        return np.array([len(self.support_)], np.int32)
-
-    @property
-    def coef_(self) -> Any:
-        """Weights of the features for a linear kernel, (1, n_features)."""
-        check_is_fitted(self)
-        return self._weights_of(self._dual_coef[None] / self._unit)

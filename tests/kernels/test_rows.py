@@ -170,3 +170,12 @@ def test_empty_columns_change_no_bit_of_sparse_products(rng: np.random.Generator
     wide = sparse.csr_array(parts, shape=(30, 40 * 2**40))
     expected = (rows @ rows.T.tocsr()).toarray()
     np.testing.assert_array_equal(inner_product(wide, wide), expected)
+
+
+@pytest.mark.parametrize("largest", [1, 700, 900, 5000])
+def test_products_of_whole_numbers_are_exact(largest: int) -> None:
+    """Small ones in float32, and such as would be rounded there in float64."""
+    numbers = np.random.default_rng(largest).integers(-largest, largest, (50, 30), endpoint=True)
+    numbers[:, 0] = largest
+    rows = sparse.csr_array(numbers.astype(np.float64))
+    np.testing.assert_array_equal(inner_product(rows, rows), numbers @ numbers.T)

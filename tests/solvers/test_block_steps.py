@@ -23,6 +23,7 @@ from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource, Source
+from tests.optimum import assert_optimal
 
 TOL = 1e-5
 
@@ -53,24 +54,10 @@ def solve(source: Source, pair: Pair, watch: RoundWatch | None = None) -> list[F
 
 
 def assert_solved(K: Any, pair: Pair, found: list[Fit]) -> None:
-    """Feasible, with the violation it says, and the objective of the whole matrix."""
+    """Optimal, as on the whole matrix."""
     task = PairTask(0, ArraySource(K), pair)
     ((_, expected, _),) = solve_pairs([task], TOL, PLENTY, Threads(1))
-    square = K[np.ix_(pair.members, pair.members)]
-    for column, (fit, best) in enumerate(zip(found, expected, strict=True)):
-        b = np.zeros(len(pair.members))
-        b[fit.support] = fit.coef
-        lower, upper = pair.dual.bounds(column)
-        size = np.abs(b).sum()
-        assert ((lower <= b) & (b <= upper)).all()
-        assert abs(b.sum()) <= ROUNDING * size
-        f = pair.dual.sign - square @ b
-        highest, lowest = f[b < upper].max(initial=-np.inf), f[b > lower].min(initial=np.inf)
-        violation = 0.0 if pair.dual.trivial(column) else max(0.0, highest - lowest)
-        assert fit.violation == pytest.approx(violation, abs=ROUNDING * (1 + size))
-        assert fit.converged
-        cost = TOL * max(size, np.abs(best.coef).sum())
-        assert fit.objective == pytest.approx(best.objective, abs=cost + ROUNDING)
+    assert_optimal(K, pair, found, expected, TOL, ROUNDING)
 
 
 @pytest.mark.parametrize("C", [[0.01], [1.0], [300.0], [0.1, 10.0]])
@@ -141,38 +128,49 @@ class _KilledError(Exception):
     """Stands for the end of a process."""
 
 
-@pytest.mark.parametrize("rounds", [1, 3, 8, -2])
-def test_a_killed_call_goes_on(
-    rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To the same bits, from the step that it was in, with all columns."""
+@pytest.mark.slow
+def test_a_killed_call_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the same bits, from any step that it was in, with all columns."""
     X, y = overlapping(4, 600)
     kernel = dhsk.GaussianKernel(1.0)
     (pair,) = make_pairs(y, np.ones((1, len(y))), [1.0, 100.0])
     source, seen = RowsSource(X, kernel), list[Round]()
     expected = solve(source, pair, RoundWatch(seen.append))
-    told = 0
-
-    def kill(one: Round) -> None:
-        nonlocal told
-        told += 1
-        if told == range(len(seen) + 1)[rounds]:
-            raise _KilledError
-
-    def watch(on_round: Any) -> RoundWatch:
-        return RoundWatch(on_round, Checkpoint(tmp_path), "one")
-
     monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
-    with pytest.raises(_KilledError):
-        solve(source, pair, watch(kill))
-    resumed: list[Round] = []
-    found = solve(source, pair, watch(resumed.append))
-    assert resumed == seen[range(len(seen) + 1)[rounds] - 1 :]
-    for a, b in zip(expected, found, strict=True):
-        np.testing.assert_array_equal(a.support, b.support)
-        np.testing.assert_array_equal(a.coef, b.coef)
-        same: Any = {"support": 0, "coef": 0, "seconds": 0}
-        assert replace(a, **same) == replace(b, **same)
+    same: Any = {"support": 0, "coef": 0, "seconds": 0}
+    for last in np.linspace(2, len(seen) - 1, 10, dtype=int).tolist():
+        told: list[Round] = []
+        watch = RoundWatch(told.append, Checkpoint(tmp_path / str(last)), "one")
+
+        def kill(one: Round, told: list[Round] = told, last: int = last) -> None:
+            told.append(one)
+            if len(told) == last:
+                raise _KilledError
+
+        with pytest.raises(_KilledError):
+            solve(source, pair, replace(watch, on_round=kill))
+        told.clear()
+        found = solve(source, pair, watch)
+        assert told == seen[-len(told) :]
+        assert last - 1 <= len(seen) - len(told) + 1  # what was kept is not done again
+        for a, b in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(a.support, b.support)
+            np.testing.assert_array_equal(a.coef, b.coef)
+            assert replace(a, **same) == replace(b, **same)
+
+
+def test_what_is_solved_leaves_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the fits are kept, by who asks for them."""
+    monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
+    monkeypatch.setattr("dhsk.solvers.pairs.FINE_SAMPLES", 64)
+    X, y = overlapping(8, 400)
+    kernel, kept = dhsk.LinearKernel(), list[str]()
+    (pair,) = make_pairs(y, np.ones((1, len(y))), [1.0])
+    watch = RoundWatch(lambda _: kept.extend(map(str, tmp_path.iterdir())), Checkpoint(tmp_path))
+    tasks = [PairTask(0, RowsSource(X, kernel), pair)]
+    assert len(list(solve_pairs(tasks, TOL, PLENTY, Threads(1), watch=watch))) == 1
+    assert kept
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("kernel", [dhsk.GaussianKernel(2.0), dhsk.LinearKernel()], ids=str)
@@ -201,3 +199,25 @@ def test_violations_that_rise_while_samples_join_do_not_end_it() -> None:
     lowest = np.minimum.accumulate([one.violation for one in seen])
     assert np.flatnonzero(np.diff(lowest)).size < len(seen) - 20
     assert seen[-1].entries < 5 * seen[-1].needed
+
+
+def test_blocks_are_of_the_memory_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Down to the smallest."""
+    monkeypatch.setattr(block_steps, "BLOCK", 512)
+    X, y = overlapping(7, 800)
+    kernel = dhsk.GaussianKernel(1.5)
+    (pair,) = make_pairs(y, np.ones((1, len(y))), [1.0])
+    source = RowsSource(X, kernel)
+    blocks: list[int] = []
+    compute = source.block
+
+    def counted(members: Any) -> Any:
+        blocks.append(len(members))
+        return compute(members)
+
+    monkeypatch.setattr(source, "block", counted)
+    for room, size in ((PLENTY, 512), (128 * 128 * 12, 128), (1, 64)):
+        blocks.clear()
+        (fit,) = solve_pair(BlockSteps(source, source, TOL, room), pair, None, RoundWatch())
+        assert fit.converged
+        assert max(blocks) == size

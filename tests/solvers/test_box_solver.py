@@ -60,3 +60,14 @@ def test_gradients_at_zero_have_two_sides() -> None:
     assert problem.violation(b, f) == 0.0
     narrow = BoxProblem(problem.linear, -bounds, bounds, 0.1)
     assert narrow.violation(b, f) == pytest.approx(0.6 - 0.2)
+
+
+def test_what_is_within_rounding_of_a_bound_or_a_kink_is_set_to_it() -> None:
+    """Of 0 only where the loss changes there."""
+    near = 1e-16
+    b, bounds = np.array([near, -near, 1.0 - near, near - 1.0, 0.5]), np.ones(5)
+    for zone, zeros in ((0.1, 2), (0.0, 0)):
+        settled = b.copy()
+        BoxProblem(b, -bounds, bounds, zone).settle(settled)
+        assert settled[2:].tolist() == [1.0, -1.0, 0.5]
+        assert np.count_nonzero(settled == 0.0) == zeros

@@ -21,6 +21,7 @@ from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource, Combination, Panel
 from dhsk.solvers.together import Together
 from dhsk.solvers.working_set import SUPPORT_SHARE, WorkingSet
+from tests.optimum import assert_optimal
 
 TOL = 1e-5
 
@@ -92,25 +93,10 @@ def whole(K: Any, pairs: list[Pair]) -> dict[int, list[Fit]]:
 
 
 def assert_solved(K: Any, pairs: list[Pair], found: Any) -> None:
-    """Feasible, with the violation it says, and the objective of the whole matrix."""
+    """Optimal, as on the whole matrix."""
     expected = whole(K, pairs)
     for k, pair in enumerate(pairs):
-        square = K[np.ix_(pair.members, pair.members)]
-        for column, (fit, best) in enumerate(zip(found[k], expected[k], strict=True)):
-            b = np.zeros(len(pair.members))
-            b[fit.support] = fit.coef
-            lower, upper = pair.dual.bounds(column)
-            size = np.abs(b).sum()
-            assert ((lower <= b) & (b <= upper)).all()
-            assert abs(b.sum()) <= ROUNDING * size
-            f = pair.dual.sign - square @ b
-            highest, lowest = f[b < upper].max(initial=-np.inf), f[b > lower].min(initial=np.inf)
-            violation = 0.0 if pair.dual.trivial(column) else max(0.0, highest - lowest)
-            assert fit.violation == pytest.approx(violation, abs=ROUNDING * (1 + size))
-            assert fit.converged
-            assert fit.violation <= TOL
-            cost = TOL * max(size, np.abs(best.coef).sum())
-            assert fit.objective == pytest.approx(best.objective, abs=cost + ROUNDING)
+        assert_optimal(K, pair, found[k], expected[k], TOL, ROUNDING)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
