@@ -1,4 +1,4 @@
-"""Exact SVMs on ordinary data, beside LIBSVM and scikit-learn-intelex, in one run.
+"""Exact SVMs and regression on ordinary data, beside LIBSVM and scikit-learn-intelex, in one run.
 
 Run as ``python tests/benchmarks/svc.py [SET ...]``; without sets all run. The sets are drawn with a
 seed, like those of the peer's own benchmarks in number of samples, dimension, entries of a row and
@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, load_npz, save_npz
 from sklearn.datasets import make_friedman1
-from sklearn.svm import SVC
 from support_vectors import MEMORY, SOLVERS, environment, intelex_installed
 
 import dhsk
@@ -129,14 +128,27 @@ def planes(rng: np.random.Generator, n: int) -> Drawn:
     return X, labelled(rng, target + rng.normal(size=n), 0.5, 0.0)
 
 
+def targets(rng: np.random.Generator, n: int) -> Drawn:
+    """Friedman's first function of ten numbers."""
+    X, target = make_friedman1(n, 10, noise=1.0, random_state=int(rng.integers(1 << 31)))
+    return X, target
+
+
+def many_features(rng: np.random.Generator, n: int) -> Drawn:
+    """Ninety numbers, nearly linear."""
+    X = rng.normal(size=(n, 90))
+    return X, X @ rng.normal(size=90) / 5 + np.sin(2 * X[:, 0]) + 0.5 * rng.normal(size=n)
+
+
 @dataclass(frozen=True)
 class Case:
-    """A set of samples, and the kernel and C with which it is fitted."""
+    """A set of samples, and the class, kernel and C with which it is fitted."""
 
     draw: Callable[[np.random.Generator, int], Drawn]
     n: int
     kernel: str
     C: float
+    kind: str = "SVC"
 
 
 CASES: Final = {
@@ -150,6 +162,8 @@ CASES: Final = {
     "connect-4, rbf": Case(boards, 20_000, "rbf", 1.0),
     "cod-rna, rbf": Case(sequences, 50_000, "rbf", 1.0),
     "2dplanes, rbf": Case(planes, 20_000, "rbf", 1.0),
+    "Friedman 1, SVR": Case(targets, 20_000, "rbf", 1.0, "SVR"),
+    "90 features, SVR": Case(many_features, 20_000, "rbf", 1.0, "SVR"),
 }
 
 
@@ -177,9 +191,9 @@ def model_of(solver: str, case: Case) -> Any:
     """Estimator of a solver, with the default gamma="scale"."""
     options: dict[str, Any] = {"C": case.C, "kernel": case.kernel, "tol": TOL}
     if solver == "dhsk":
-        return dhsk.SVC(**options, memory=MEMORY)
-    kind = SVC if solver == "libsvm" else importlib.import_module("sklearnex.svm").SVC
-    return kind(**options, cache_size=1000)
+        return getattr(dhsk, case.kind)(**options, memory=MEMORY)
+    module = importlib.import_module("sklearn.svm" if solver == "libsvm" else "sklearnex.svm")
+    return getattr(module, case.kind)(**options, cache_size=1000)
 
 
 def fit_here(solver: str, name: str, folder: Path) -> dict[str, Any]:
@@ -197,7 +211,8 @@ def fit_here(solver: str, name: str, folder: Path) -> dict[str, Any]:
         fitted = time.perf_counter()
         model.predict(test)
         ended = time.perf_counter()
-    np.save(folder / f"{solver}.npy", model.decision_function(test))
+    decide = model.decision_function if case.kind == "SVC" else model.predict
+    np.save(folder / f"{solver}.npy", decide(test))
     found = {"fit": fitted - begin, "predict": ended - fitted, "bytes": tree.peak}
     return found | {"support": len(model.support_)}
 
