@@ -15,7 +15,8 @@ from dhsk.models.classes_source import ClassesSource
 from dhsk.models.gram_source import KEPT_BYTES as ROWS_BYTES
 from dhsk.models.sources import RowsShape, edge_for, evaluation_bytes
 from dhsk.solvers import eigenvalues as spectrum
-from dhsk.solvers.pairs import FINE_SAMPLES, Way
+from dhsk.solvers.block_steps import BLOCK
+from dhsk.solvers.pairs import FINE_SAMPLES, STEPPED_COLUMNS, Way
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import PRODUCT_BYTES
@@ -38,6 +39,10 @@ that a run that is killed goes on with another number of them."""
 
 SMALLEST_PART: Final = 256
 """Least samples of a subproblem."""
+
+SETS_SHARE: Final = 8
+"""Divisor of the samples of a pair: the share in a working set where there are few problems, which
+steps on blocks take over at a twentieth."""
 
 _BLOCKS_SHARE: Final = 8
 """Divisor of the remaining memory: the share of concurrent blocks, except for the first, when
@@ -240,20 +245,28 @@ def _processes(resources: Resources, at_once: int) -> int:
 
 
 def plan_exact(
-    rows: RowsShape, counts: FitCounts, sizes: Sequence[int], allowed: Allowance
+    rows: RowsShape,
+    counts: FitCounts,
+    sizes: Sequence[int],
+    allowed: Allowance,
+    *,
+    whole: bool = False,
 ) -> Share:
     """Divide the memory of this process among fits on rows in memory, in classes of these sizes.
 
-    Raises BudgetError if not even a small part of a matrix fits beside the samples.
+    With `whole`, matrices of whole pairs are given what they take, if there is as much. Raises
+    BudgetError if not even a small part of a matrix fits beside the samples.
     """
     edge = edge_for(rows, allowed.memory)
     evaluated = evaluation_bytes(rows, edge)
     # The rows of a pair, a block of its matrix being computed, and its vectors.
     beside = counts.most * rows.mapped_bytes // rows.n + evaluated + counts.vector_bytes
-    matrix = matrix_bytes(counts.most, np.dtype(f"f{rows.itemsize}"))
+    largest = matrix = matrix_bytes(counts.most, np.dtype(f"f{rows.itemsize}"))
     left = max(0, allowed.room - rows.nbytes - PROCESS_BYTES)
     kept = ClassesSource.bytes_of(sizes, rows.itemsize)
     keep = counts.pairs > 1 and kept + allowed.cores * (matrix + beside) <= left
+    if counts.pairs * counts.columns <= STEPPED_COLUMNS and not whole:
+        matrix = min(matrix, _bytes_of_steps(rows, counts.most))
     if not keep:
         kept = 0
     fits = share_of_fits(left - kept, matrix, beside, allowed.cores)
@@ -273,9 +286,20 @@ def plan_exact(
     }
     mapping = rows.mapped_bytes - sum(parts.values()) + parts["process"]
     parts["samples as they are mapped"] = max(0, mapping)
-    need, whole = MemoryNeed("an exact fit", parts), room >= matrix
-    way: Way = "whole matrices" if whole and counts.most <= FINE_SAMPLES else "working sets"
-    return Share(need, at_once, way, whole, room, edge, threads, held=keep)
+    need, fits_whole = MemoryNeed("an exact fit", parts), room >= largest
+    way: Way = "whole matrices" if fits_whole and counts.most <= FINE_SAMPLES else "working sets"
+    return Share(need, at_once, way, fits_whole, room, edge, threads, held=keep)
+
+
+def _bytes_of_steps(rows: RowsShape, most: int) -> int:
+    """Bytes that few problems of pairs of at most so many samples take.
+
+    They are for working sets up to the share at which pairs are left to steps on blocks, and for
+    these blocks and the samples in single precision, each in a half.
+    """
+    largest = max(2 * BLOCK, most // SETS_SHARE)
+    dtype = np.dtype(f"f{rows.itemsize}")
+    return matrix_bytes(largest, dtype) + 2 * (matrix_bytes(BLOCK, dtype) + 4 * rows.n * rows.dim)
 
 
 def share_of_fits(left: int, matrix: int, beside: int, cores: int) -> Share:

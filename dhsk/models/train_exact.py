@@ -154,7 +154,8 @@ def _in_memory(
     store_it = "have the Gram matrix stored (store=FOLDER)"
     rows = row_map.all_of(samples, run, store_it, allowed.room, allowed.cores)
     sizes = np.bincount(problem.codes[problem.codes >= 0]).tolist()
-    plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
+    whole = problem.most_steps is not None
+    plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed, whole=whole)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
     kernel = kernel_in(row_map.kernel, unit)
     name = ""
