@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from dhsk.gram.storage.tiling import DtypeName
-from dhsk.kernels.rows import DENSE_BYTES, sparse_is_cheaper
+from dhsk.kernels.panels import panel_bytes
+from dhsk.kernels.rows import DENSE_BYTES, are_ever_panels, are_never_dense
 
 CHUNK_BYTES = 2 * 2**24
 """Memory for reading chunks of samples, besides the samples. CSR arrays are read in whole chunks of
@@ -58,8 +59,9 @@ def product_bytes(
         return 0
     columns = edge if columns is None else columns
     product = SPARSE_COPIES * block + CSR_ENTRY_BYTES * min(DENSE_BYTES // 8, edge * columns)
-    # Σ_c f_c² <= Σ_c f_c: if this many multiply-adds are cheaper, no strip is ever dense.
-    if not sparse_is_cheaper(row_entries, dim):
+    if not are_never_dense(row_entries, dim):
         strips = DENSE_STRIPS * min(DENSE_BYTES, product_item * max(edge, columns) * dim)
         product = max(product, strips)
+    if are_ever_panels(row_entries, dim):
+        product = max(product, panel_bytes(columns, dim))
     return math.ceil(product)

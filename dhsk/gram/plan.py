@@ -20,7 +20,8 @@ from dhsk.gram.memory import (
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
 from dhsk.kernels.base import whole_parameter
-from dhsk.kernels.rows import sparse_is_cheaper
+from dhsk.kernels.panels import multiply_cost
+from dhsk.kernels.rows import ProductPath, are_never_dense, cheapest_path
 from dhsk.units import counted, format_bytes
 
 SMALL_TILE, LARGE_TILE = 1024, 2048
@@ -86,14 +87,26 @@ class GramPlan:
         return (self.row_bytes - CSR_ROW_BYTES) / csr_entry_bytes(self.product_dtype)
 
     @property
+    def product_path(self) -> ProductPath:
+        """How products of average tiles are multiplied."""
+        if self.overlap is None or self.row_entries is None:
+            return "dense"
+        return cheapest_path(self.overlap, self.row_entries, self.dim)
+
+    @property
     def sparse_path(self) -> bool:
         """Whether products of average tiles are multiplied as sparse matrices."""
-        return self.overlap is not None and sparse_is_cheaper(self.overlap, self.dim)
+        return self.product_path == "sparse"
 
     @property
     def multiply_adds(self) -> float:
-        """Multiply-adds of an entry, on the path that products take."""
-        return self.overlap if self.overlap is not None and self.sparse_path else float(self.dim)
+        """Multiply-adds of an entry on the path that products take, those of panels in GEMM's."""
+        of_path: dict[ProductPath, float] = {
+            "sparse": self.overlap or 0.0,
+            "panels": multiply_cost(self.dim) * (self.row_entries or 0.0),
+            "dense": float(self.dim),
+        }
+        return of_path[self.product_path]
 
     @property
     def flops(self) -> float:
@@ -166,7 +179,7 @@ class GramPlan:
         product = product_bytes(t.tile, self.dim, block, entries, product_item)
         if entries is None:
             temporary = min(2 * block, CHUNK_BYTES)
-        elif sparse_is_cheaper(entries, self.dim):
+        elif are_never_dense(entries, self.dim):
             temporary = max(CHUNK_BYTES, product)  # one after the other
         else:
             temporary = CHUNK_BYTES + product  # measured: the memory of chunks is not freed
@@ -249,6 +262,8 @@ class GramPlan:
         shared = f"{self.overlap:,.2g}" if self.overlap < 100 else f"{self.overlap:,.0f}"
         if self.sparse_path:
             return f"sparse products: {shared} multiplications an entry, dense ones {self.dim:,}"
+        if self.product_path == "panels":
+            return f"entries of samples times dense ones: {self.row_entries:,.0f} a sample"
         return (
             f"dense products of some rows at a time: sparse ones need {shared} multiplications an "
             "entry and take longer"

@@ -1,6 +1,7 @@
 """Rows of samples: checks, squared norms and inner products."""
 
-from typing import Any, Final, TypeAlias
+import math
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,7 @@ from dhsk.compiled import compiled
 from dhsk.errors import InputError
 from dhsk.kernels.centre import centres_of, set_products_of_centres, without_centres
 from dhsk.kernels.certified.evaluate import Reals
+from dhsk.kernels.panels import are_enough, multiply_cost, panel_product, suits_dense
 
 RowsLike: TypeAlias = ArrayLike | sparray | spmatrix
 """What a caller may pass as samples: anything that numpy reads as 2-D, or a sparse matrix."""
@@ -22,13 +24,19 @@ _Csr: TypeAlias = "csr_array[np.float64, tuple[int, int]]"
 UNIT_NORM_TOLERANCE: Final = 1e-6
 """Largest |norm - 1| of a unit row: rows normalised in float32 (eps 1.2e-7) must pass."""
 
+ProductPath: TypeAlias = Literal["dense", "panels", "sparse"]
+"""How two CSR blocks are multiplied: by GEMM on dense strips of them, the entries of one times
+panels of the other, see `dhsk.kernels.panels`, or entries times entries."""
+
+SPARSE_ENTRY_COST: Final = 20.0
+"""Cost of an entry of the sparse product, in multiply-adds of GEMM: 0.45 ns, whatever its terms."""
+
 SPARSE_MULTIPLY_COST: Final = 48.0
 """Cost of a multiply-add of the sparse product, in multiply-adds of GEMM.
 
 Measured with one BLAS thread on 1000 x 1000 tiles, d = 400 to 50000, where both products take about
 the same time: 60 for uniform sparse rows (which break even at a density of 12 to 14 %), 38 for text
-(Zipf) rows, and up to 160 at d = 400, where the difference is 10 ms. CSR times a dense block was
-never faster than the better of the two by more than a fifth.
+(Zipf) rows, and up to 160 at d = 400, where the difference is 10 ms.
 """
 
 _WHOLE_IN_SINGLE: Final = 2.0**24
@@ -95,11 +103,22 @@ def squared_norms(X: Rows) -> Floats:
     """Squared Euclidean norm of each row, (rows,)."""
     if isinstance(X, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", X, X))
-    norms2 = np.asarray(X.power(2).sum(axis=1), dtype=np.float64)
+    norms2 = np.empty(X.shape[0])
+    _add_squares(X.data, X.indptr, norms2)
     centres = centres_of(X)
     if centres is not None:
         norms2[centres] = 1.0
     return norms2
+
+
+@compiled()
+def _add_squares(data: Any, indptr: _Numbers, out: Floats) -> None:
+    """Sums of the squares of CSR rows, in the type of the entries, and in their order."""
+    for i in range(len(out)):
+        total = data.dtype.type(0.0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k] * data[k]
+        out[i] = total
 
 
 def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> None:
@@ -123,8 +142,8 @@ def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> No
 def inner_product(X: Rows, Y: Rows, out: Reals | None = None) -> Floats:
     """Inner products X Yᵀ, (a, b), of all pairs of rows, C-ordered and of their dtype.
 
-    A CSR row may stand for the centre, see `dhsk.kernels.centre`. Two CSR blocks are multiplied as
-    sparse matrices if that is faster than GEMM on dense strips of them, by `SPARSE_MULTIPLY_COST`.
+    A CSR row may stand for the centre, see `dhsk.kernels.centre`. Two CSR blocks are multiplied in
+    the way of `path_of`, dense ones of few features by panels, see `dhsk.kernels.panels`.
     Temporary arrays are bounded by `DENSE_BYTES`. The result is `out` if that is given.
     """
     if out is None:
@@ -143,7 +162,10 @@ def _product(X: Rows, Y: Rows, out: Reals) -> Floats:
     result: Any = out
     if isinstance(X, np.ndarray):
         if isinstance(Y, np.ndarray):
-            np.matmul(X, Y.T, out=result)
+            if suits_dense(X, Y):
+                panel_product(X, Y, result)
+            else:
+                np.matmul(X, Y.T, out=result)
         else:
             result[:] = (Y @ X.T).T
     elif isinstance(Y, np.ndarray):
@@ -157,10 +179,37 @@ def _product_of_csr(X: _Csr, Y: _Csr, out: Any) -> None:
     dim = X.shape[1]
     if dim > X.nnz + Y.nnz:  # arrays of one number per column would be the largest
         X, Y = _without_empty_columns(X, Y)
-    if _sparse_is_faster(X, Y, dim):
+    path = path_of(X, Y, dim)
+    if path == "sparse":
         _sparse_product(X, Y, out)
+    elif path == "panels":
+        panel_product(X, Y, out)
     else:
         _dense_product(X, Y, out)
+
+
+def path_of(X: _Csr, Y: _Csr, dim: int) -> ProductPath:
+    """How two CSR blocks are multiplied, of so many features with those that are left out."""
+    a, b, width = max(1, X.shape[0]), max(1, Y.shape[0]), X.shape[1]
+    in_column_x = np.bincount(X.indices, minlength=width).astype(np.float64)  # may pass 2^63
+    in_column_y = np.bincount(Y.indices, minlength=width)
+    multiplies = float(in_column_x @ in_column_y) / (a * b)
+    entries = (X.nnz / a + Y.nnz / b) / 2 if are_enough(X, Y) else math.inf
+    return cheapest_path(multiplies, entries, dim)
+
+
+def cheapest_path(multiplies: float, entries: float, dim: int) -> ProductPath:
+    """How CSR blocks of so many features are multiplied.
+
+    `multiplies` is Σ_c a_c b_c, for the entries in each column c, over the entries of the product,
+    and `entries` the mean number of those of a row.
+    """
+    costs: dict[ProductPath, float] = {
+        "sparse": SPARSE_ENTRY_COST + SPARSE_MULTIPLY_COST * multiplies,
+        "panels": multiply_cost(dim) * entries,
+        "dense": float(dim),
+    }
+    return min(costs, key=costs.__getitem__)
 
 
 def _without_empty_columns(X: _Csr, Y: _Csr) -> tuple[_Csr, _Csr]:
@@ -176,21 +225,16 @@ def _without_empty_columns(X: _Csr, Y: _Csr) -> tuple[_Csr, _Csr]:
     return renumbered(X), renumbered(Y)
 
 
-def _sparse_is_faster(X: _Csr, Y: _Csr, dim: int) -> bool:
-    width = X.shape[1]
-    in_column_x = np.bincount(X.indices, minlength=width).astype(np.float64)  # products pass 2^63
-    in_column_y = np.bincount(Y.indices, minlength=width)
-    multiplies = float(in_column_x @ in_column_y)
-    return sparse_is_cheaper(multiplies, float(X.shape[0]) * Y.shape[0] * dim)
+def are_never_dense(entries: float, dim: int) -> bool:
+    """Whether CSR blocks of at most so many entries a row are not made dense to be multiplied."""
+    # Σ_c f_c² <= Σ_c f_c for the shares f_c of the rows that have an entry in column c
+    return SPARSE_ENTRY_COST + SPARSE_MULTIPLY_COST * entries < dim
 
 
-def sparse_is_cheaper(multiplies: float, dense_multiplies: float) -> bool:
-    """Whether `inner_product` multiplies CSR blocks as sparse matrices.
-
-    `multiplies` counts Σ_c a_c b_c, for the entries in each column c, `dense_multiplies` those of
-    GEMM on the same blocks. Both are totals, or both are per entry.
-    """
-    return SPARSE_MULTIPLY_COST * multiplies < dense_multiplies
+def are_ever_panels(entries: float, dim: int) -> bool:
+    """Whether CSR blocks of so many entries a row may be multiplied by panels."""
+    others = min(float(dim), SPARSE_ENTRY_COST + SPARSE_MULTIPLY_COST * entries)
+    return multiply_cost(dim) * entries < others
 
 
 def dense_is_cheaper(X: Rows) -> bool:
@@ -198,7 +242,7 @@ def dense_is_cheaper(X: Rows) -> bool:
     if isinstance(X, np.ndarray):
         return False
     shares = np.bincount(X.indices, minlength=X.shape[1]) / max(1, X.shape[0])
-    return not sparse_is_cheaper(float(shares @ shares), float(X.shape[1]))
+    return cheapest_path(float(shares @ shares), float(shares.sum()), X.shape[1]) == "dense"
 
 
 def _sparse_product(X: _Csr, Y: _Csr, out: Floats) -> None:

@@ -114,11 +114,12 @@ class ClassesSource(RowsSource):
             for panel in super().panels(rows[outside], [group]):
                 yield Panel(outside[panel.rows], number, panel.columns, panel.values)
 
-    def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
+    def _combined(self, part: Combination, columns: Any, some: slice) -> Floats:
         """Combinations at some rows, from the matrix of their class if it is kept."""
         own = self._class(part.rows)
         samples = np.concatenate([part.rows[some], part.columns])
         if not self._keeps or (self._codes[samples] != own).any():
-            return super()._combined(number, part, some)
-        rows, columns = self._place[part.rows[some]], self._place[part.columns]
-        return number, some, gathered(self._square(own), rows, columns, np.float64) @ part.coef
+            return super()._combined(part, columns, some)
+        rows, places = self._place[part.rows[some]], self._place[part.columns]
+        kept = gathered(self._square(own), rows, places, np.float64)
+        return np.asarray(kept @ part.coef)

@@ -19,7 +19,8 @@ from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.indexing import by_block
 from dhsk.gram.storage.staged import StagedSamples
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.sources import COMBINED_ROWS, RowsSource, combined
+from dhsk.models.combined import column_blocks, combined, rows_at_once
+from dhsk.models.sources import RowsSource
 from dhsk.solvers.sources import (
     Combination,
     Panel,
@@ -50,6 +51,8 @@ HELD_ROWS: Final = 1024
 SPAN_BYTES: Final = 32 * 2**20
 """Bytes of the samples that a task reads to combine columns."""
 
+_SPAN_ROWS: Final = 1024
+"""Fewest samples of a task."""
 
 KEPT_BYTES: Final = 128 * 2**20
 """Most bytes of rows that are kept beside those that were asked for last."""
@@ -208,7 +211,7 @@ class GramSource:
     def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Marked, list[Marked]]]:
         """Samples of each task, and places among them of the rows of each part."""
         rows = union([part.rows for part in parts], self.n)
-        each = max(COMBINED_ROWS, int(SPAN_BYTES / row_bytes(self.G)))
+        each = max(_SPAN_ROWS, int(SPAN_BYTES / row_bytes(self.G)))
         for some in blocks(len(rows), each):
             span = rows[some]
             ends = [np.searchsorted(part.rows, [span[0], span[-1] + 1]) for part in parts]
@@ -248,9 +251,9 @@ def combine_span(
     rows, found = _read(G, span), []
     for place, (used, coef) in zip(places, parts, strict=True):
         own, columns = place.indices, rows_of_columns[used]
-        out = np.empty((len(own), coef.shape[1]))
-        for some in blocks(len(own), COMBINED_ROWS):
-            out[some] = combined(G.kernel.of_rows, rows[own[some]], columns, coef)
+        out, in_blocks = np.empty((len(own), coef.shape[1])), column_blocks(columns)
+        for some in blocks(len(own), rows_at_once(len(own))):
+            out[some] = combined(G.kernel.of_rows, rows[own[some]], in_blocks, coef)
         found.append(out)
     return int(span[0]), found
 

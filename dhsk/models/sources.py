@@ -1,9 +1,9 @@
 """Kernel matrices for solvers: computed from rows in memory, or a Gram matrix."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
@@ -20,8 +20,10 @@ from dhsk.gram.prepare import takes_float32
 from dhsk.gram.row_map import mapped_bytes
 from dhsk.kernels import GaussianKernel, Kernel, StretchedKernel
 from dhsk.kernels.centre import centres_of
+from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.duplicates import are_distinct
-from dhsk.kernels.rows import dense_is_cheaper
+from dhsk.kernels.rows import dense_is_cheaper, inner_product
+from dhsk.models.combined import WithNorms, column_blocks, combined, rows_at_once
 from dhsk.run_progress import passes_of_call
 from dhsk.samples import Samples
 from dhsk.solvers.smo import padded
@@ -43,10 +45,6 @@ ten times as long."""
 
 _BLOCK_SHARE: Final = 16
 """Divisor of the allowed memory: the share of a block, at most."""
-
-COMBINED_ROWS: Final = 1024
-COMBINED_COLUMNS: Final = 1024
-"""Block of kernel values that are combined at a time."""
 
 STRIP_ROWS: Final = 256
 """Rows of a block of an approximation that are computed at a time."""
@@ -121,27 +119,35 @@ class RowsSource:
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns, on all cores."""
         out = [np.empty((len(part.rows), part.coef.shape[1])) for part in parts]
-        if self.bilinear:
-            rows: Any = self._rows
-            parts = [replace(part, coef=rows[part.columns].T @ part.coef) for part in parts]
         tasks = (
-            (number, part, some)
+            (number, part, columns, some)
             for number, part in enumerate(parts)
-            for some in blocks(len(part.rows), COMBINED_ROWS)
+            for columns in [self._columns(part)]
+            for some in blocks(len(part.rows), rows_at_once(len(part.rows)))
         )
-        for number, some, found in Threads(core_count()).run(self._combined, tasks):
+        for number, some, found in Threads(core_count()).run(self._task, tasks):
             out[number][some] = found
         return out
 
-    def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
+    def _columns(self, part: Combination) -> Any:
+        """What the tasks of a combination share: its columns in blocks, or their sum."""
+        columns: Any = self._rows[part.columns]
+        return columns.T @ part.coef if self.bilinear else column_blocks(columns)
+
+    def _task(
+        self, number: int, part: Combination, columns: Any, some: slice
+    ) -> tuple[int, slice, Floats]:
         """Combinations at some rows: the task of a thread."""
+        return number, some, self._combined(part, columns, some)
+
+    def _combined(self, part: Combination, columns: Any, some: slice) -> Floats:
+        """Combinations at some rows."""
         rows: Any = self._rows[part.rows[some]]
         if self.bilinear:
-            return number, some, rows @ part.coef
-        columns = self._rows[part.columns]
+            return np.asarray(rows @ columns)
         shared = np.isin(part.rows[some], part.columns, assume_unique=True).any()
         between = self._kernel.of_rows if shared else self._between
-        return number, some, combined(between, rows, columns, part.coef)
+        return combined(between, rows, columns, part.coef)
 
     def for_task(self, samples: Indices) -> tuple[Source, Indices]:
         """The source itself: tasks on threads share its rows."""
@@ -179,11 +185,11 @@ class RowsSource:
             return i, j, self._kernel.of_rows(first[i])
         return i, j, self._between(first[i], second[j])
 
-    def _between(self, rows: Rows, columns: Rows) -> NDArray[Any]:
+    def _between(self, rows: Rows, columns: Rows, out: Reals | None = None) -> NDArray[Any]:
         """Values of different samples, which may be equal."""
         if self._distinct:
-            return self._kernel.of_distinct_rows(rows, columns)
-        return self._kernel.of_rows(rows, columns)
+            return self._kernel.of_distinct_rows(rows, columns, out)
+        return self._kernel.of_rows(rows, columns, out)
 
     def approximate(self, room: int) -> Source:
         """The rows in single precision, and dense if they have few features, where that is safe."""
@@ -286,31 +292,46 @@ class ApproximateSource(RowsSource):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._buffer = np.zeros((0, 0), np.float32)
+        self._norms2 = self._kernel.norms2(self._rows)
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, valid until the next one."""
         n = len(members)
         if self._buffer.shape != (n, padded(n)):
             self._buffer = np.zeros((n, padded(n)), np.float32)
-        rows = self._rows[members]
-        tasks = ((rows, part) for part in blocks(n, STRIP_ROWS))
+        columns = self._with_norms(members)
+        tasks = ((columns, part) for part in blocks(n, STRIP_ROWS))
         for _ in self._executor.run(self._fill, tasks):
             continue
         return self._buffer
 
-    def _fill(self, rows: Rows, part: slice) -> None:
+    def _fill(self, columns: WithNorms, part: slice) -> None:
         """Values of some rows of a block: the task of a thread."""
-        strip, whole = self._buffer[part], self._buffer.shape[1] == rows.shape[0]
-        values = self._kernel.of_distinct_rows(rows[part], rows, strip if whole else None)
+        strip, n = self._buffer[part], len(columns.norms2)
+        whole = strip.shape[1] == n
+        values = self._values_of(columns[part], columns, strip if whole else None)
         if not whole:
-            strip[:, : rows.shape[0]] = values
+            strip[:, :n] = values
 
-    def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
-        """Combinations at some rows: the task of a thread."""
+    def _columns(self, part: Combination) -> Any:
+        """Columns of a combination in blocks, or their sum."""
         if self.bilinear:
-            return super()._combined(number, part, some)
-        rows, columns = self._rows[part.rows[some]], self._rows[part.columns]
-        return number, some, combined(self._kernel.of_distinct_rows, rows, columns, part.coef)
+            return super()._columns(part)
+        return column_blocks(self._with_norms(part.columns))
+
+    def _combined(self, part: Combination, columns: Any, some: slice) -> Floats:
+        """Combinations at some rows."""
+        if self.bilinear:
+            return super()._combined(part, columns, some)
+        rows = self._with_norms(part.rows[some])
+        return combined(self._values_of, rows, columns, part.coef)
+
+    def _with_norms(self, chosen: Indices) -> WithNorms:
+        return WithNorms(self._rows[chosen], self._norms2[chosen])
+
+    def _values_of(self, rows: WithNorms, columns: WithNorms, out: Reals | None = None) -> Any:
+        product = inner_product(rows.rows, columns.rows, out)
+        return self._kernel.of_product(product, rows.norms2, columns.norms2)
 
 
 def _takes_single(kernel: Kernel, rows: Rows) -> bool:
@@ -324,14 +345,3 @@ def _takes_single(kernel: Kernel, rows: Rows) -> bool:
     except InputError:
         return False
     return True
-
-
-def combined(
-    between: Callable[[Rows, Rows], NDArray[Any]], rows: Rows, columns: Rows, coef: Floats
-) -> Floats:
-    """Kernel values between rows and columns, times coefficients of the columns, (a, k)."""
-    found = np.zeros((rows.shape[0], coef.shape[1]))
-    for own in blocks(columns.shape[0], COMBINED_COLUMNS):
-        values = between(rows, columns[own])
-        found += values.astype(coef.dtype, copy=False) @ coef[own]
-    return found

@@ -55,16 +55,23 @@ def signature_of(
 
 
 def signature_of_fields(estimator: type[Any]) -> str:
-    """Signature of an estimator, whose parameters are its own fields."""
-    (node,) = ast.parse(textwrap.dedent(inspect.getsource(estimator))).body
+    """Signature of an estimator, whose parameters are its own fields and those of its bases."""
+    fields: dict[str, str] = {}
+    for one in reversed(estimator.__mro__):
+        if one.__module__.startswith("dhsk.") and "__dataclass_fields__" in vars(one):
+            fields |= fields_of(one)
+    parameters = inspect.signature(estimator).parameters.values()
+    parts = [fields[one.name] for one in parameters]
+    first = [one.kind for one in parameters].index(inspect.Parameter.KEYWORD_ONLY)
+    return f"({', '.join([*parts[:first], '*', *parts[first:]])})"
+
+
+def fields_of(part: type[Any]) -> dict[str, str]:
+    """Fields that the body of a class annotates, with their types and values, by name."""
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
     assert isinstance(node, ast.ClassDef)
     fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
-    parts = ["*" if ast.unparse(one.target) == "_" else ast.unparse(one) for one in fields]
-    found = ast.parse(f"def f({', '.join(parts)}): ...").body[0]
-    assert isinstance(found, ast.FunctionDef)
-    named = [*found.args.args, *found.args.kwonlyargs]
-    assert [one.arg for one in named] == list(inspect.signature(estimator).parameters)
-    return f"({ast.unparse(found.args)})"
+    return {ast.unparse(one.target): ast.unparse(one) for one in fields}
 
 
 def is_foreign(

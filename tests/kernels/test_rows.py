@@ -119,11 +119,11 @@ def test_inner_products_agree_in_every_form(density, sparse_x, sparse_y):
     np.testing.assert_allclose(computed, X @ Y.T, rtol=0, atol=rounding)
 
 
-@pytest.mark.parametrize("cost", [0.0, np.inf])
+@pytest.mark.parametrize("path", ["sparse", "panels", "dense"])
 @pytest.mark.parametrize("block", [8, 3 * 8 * 300, 10**9])
-def test_sparse_product_does_not_depend_on_route_and_strips(cost, block, monkeypatch):
-    """Sparse and densified products agree, for strips of one row, of some and of all."""
-    monkeypatch.setattr(rows_module, "SPARSE_MULTIPLY_COST", cost)
+def test_sparse_product_does_not_depend_on_route_and_strips(path, block, monkeypatch):
+    """Sparse products, panels and densified ones agree, for strips of one row, of some, of all."""
+    monkeypatch.setattr(rows_module, "cheapest_path", lambda *_: path)
     monkeypatch.setattr(rows_module, "DENSE_BYTES", block)
     X, Y = random_rows(20, 300, 0.1, 4), random_rows(17, 300, 0.1, 5)
     computed = inner_product(sparse.csr_array(X), sparse.csr_array(Y))
@@ -131,11 +131,11 @@ def test_sparse_product_does_not_depend_on_route_and_strips(cost, block, monkeyp
     np.testing.assert_allclose(computed, X @ Y.T, rtol=0, atol=rounding)
 
 
-@pytest.mark.parametrize(("density", "sparse_route"), [(0.05, True), (0.3, False)])
-def test_route_follows_the_density(density, sparse_route):
+@pytest.mark.parametrize(("density", "path"), [(0.05, "sparse"), (0.3, "dense")])
+def test_route_follows_the_density(density, path):
     """Thin rows are multiplied as sparse matrices and thick ones are not."""
     X = as_rows(sparse.csr_array(random_rows(20, 2000, density, 6)))
-    assert rows_module._sparse_is_faster(X, X, X.shape[1]) == sparse_route
+    assert rows_module.path_of(X, X, X.shape[1]) == path
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def test_densifying_stays_within_its_bound(monkeypatch):
     """Temporaries of the dense route stay below three blocks where all of X is 40 blocks."""
     block = 400_000
     monkeypatch.setattr(rows_module, "DENSE_BYTES", block)
-    monkeypatch.setattr(rows_module, "SPARSE_MULTIPLY_COST", np.inf)
+    monkeypatch.setattr(rows_module, "cheapest_path", lambda *_: "dense")
     X = as_rows(sparse.random_array((200, 10_000), density=0.02, format="csr", rng=7))
     assert X.shape[0] * X.shape[1] * 8 == 40 * block
     tracemalloc.start()

@@ -58,7 +58,7 @@ def test_what_a_block_takes_is_known_before(kind: str, edge: int) -> None:
 def test_blocks_are_smaller_where_memory_is_short() -> None:
     """So that most of it is left for the matrix."""
     rows = RowsShape.of(rows_of("even", 3_000))
-    edges = [edge_for(rows, allowed) for allowed in (1 << 20, 200 << 20, 1 << 40, None)]
+    edges = [edge_for(rows, allowed) for allowed in (1 << 20, 300 << 20, 1 << 40, None)]
     assert edges == [256, 512, 1024, 1024]
 
 

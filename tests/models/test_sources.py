@@ -185,9 +185,8 @@ def test_product(source: tuple[Source, Any]) -> None:
 def test_combine(source: tuple[Source, Any], edge: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of some samples at others, with several coefficients each, whatever the blocks."""
     found, K = source
-    for name in ("dhsk.models.sources", "dhsk.models.gram_source"):
-        monkeypatch.setattr(f"{name}.COMBINED_ROWS", edge)
-    monkeypatch.setattr("dhsk.models.sources.COMBINED_COLUMNS", edge)
+    for name in ("COMBINED_ROWS", "COMBINED_COLUMNS", "_FEWEST_ROWS"):
+        monkeypatch.setattr(f"dhsk.models.combined.{name}", edge)
     monkeypatch.setattr("dhsk.models.gram_source.SPAN_BYTES", 1)
     rng = np.random.default_rng(7)
     parts = [

@@ -140,9 +140,10 @@ def test_uneven_columns_can_turn_the_path() -> None:
     """The overlap that was measured wins over that of uniform samples."""
     options = {"nnz": 5000 * 100, "tile": 500}
     assert make_plan(5000, 20_000, RESOURCES, **options).sparse_path
-    crowded = make_plan(5000, 20_000, RESOURCES, overlap=1000.0, **options)
-    assert not crowded.sparse_path
-    assert crowded.multiply_adds == 20_000
+    crowded = make_plan(5000, 20_000, RESOURCES, overlap=95.0, **options)
+    assert crowded.product_path == "panels"
+    assert crowded.multiply_adds == 2.0 * 20_000 / 1024 * 100
+    assert "100 a sample" in dict(crowded.table())["arithmetic"]
 
 
 def test_a_million_samples_on_64_workers() -> None:
