@@ -7,14 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, Self
 
-import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import SUPPORT, Floats, Rows, blocks
+from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto, time_scale_of
@@ -27,6 +26,7 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel
 from dhsk.kernels.base import Indefinite, check_semidefinite, positive_parameter
 from dhsk.kernels.centre import with_all_entries
+from dhsk.models.combined import column_blocks, combined
 from dhsk.models.predict import Predictor
 from dhsk.models.problem import sample_factors
 from dhsk.objects.places import Place, parse_place
@@ -267,9 +267,7 @@ def rows_of_fit(estimator: HeatEstimator) -> Rows:
 
 def _sums_of_block(kernel: Kernel, fitted: Rows, coef: Floats, rows: Rows) -> Any:
     """Products of the kernel matrix of a block and fitted rows with coefficients."""
-    parts = blocks(fitted.shape[0], SUPPORT)
-    none = np.zeros((rows.shape[0], coef.shape[1]))  # a regression may need no support vector
-    return sum((kernel.of_rows(rows, fitted[part]) @ coef[part] for part in parts), none)
+    return combined(kernel.of_rows, rows, column_blocks(fitted), coef)
 
 
 @contextmanager

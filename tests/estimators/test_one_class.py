@@ -161,7 +161,7 @@ def test_blocks_do_not_show(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = HeatOneClassSVM().fit(data[0])
     whole = model.score_samples(data[0])
     monkeypatch.setattr("dhsk.models.predict.ROWS", 48)
-    monkeypatch.setattr("dhsk.estimators.base.SUPPORT", 32)
+    monkeypatch.setattr("dhsk.models.combined.COMBINED_COLUMNS", 32)
     np.testing.assert_allclose(model.score_samples(data[0]), whole, rtol=1e-12)
 
 

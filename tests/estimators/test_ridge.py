@@ -104,7 +104,7 @@ def test_blocks_do_not_show(
     whole = HeatKernelRidge(tol=TIGHT).fit(X, y).predict(X)
     monkeypatch.setattr(sources, "EDGE", 64)
     monkeypatch.setattr("dhsk.models.predict.ROWS", 48)
-    monkeypatch.setattr("dhsk.estimators.base.SUPPORT", 32)
+    monkeypatch.setattr("dhsk.models.combined.COMBINED_COLUMNS", 32)
     for limit in (lambda: None, no_room):
         limit()
         parts = HeatKernelRidge(tol=TIGHT).fit(X, y).predict(X)

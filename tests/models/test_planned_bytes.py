@@ -107,7 +107,7 @@ CASES: Final[dict[str, Callable[[], dict[str, Any]]]] = {
     "prediction, limit": lambda: prediction(50_000, DENSE, 45, 700 * MB),
     "prediction, sparse": lambda: prediction(50_000, SPARSE, 3, 4 * GB),
     "prediction, workers": lambda: prediction(50_000, DENSE, 1, 4 * GB, workers=3),
-    "prediction, too little": lambda: prediction(50_000, DENSE, 1, 361 * MB),
+    "prediction, too little": lambda: prediction(50_000, DENSE, 1, 360_300_000),
     "features, ample": lambda: features(100_000, 1000, 8 * GB),
     "features, one thread": lambda: features(100_000, 1000, 1080 * MB),
     "features, samples": lambda: features(100_000, 1000, 500 * MB),

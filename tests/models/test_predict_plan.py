@@ -69,11 +69,11 @@ def test_size_of_blocks_depends_on_the_limit_alone() -> None:
     """Not on what the process holds, or on the number of cores: the values have the same bits."""
     need = need_of(10**5)
     plans = [
-        plan_prediction(need, 0, allowed(room, 1_000 * MB, cores))
-        for room, cores in ((700 * MB, 2), (300 * MB, 1), (600 * MB, 16))
+        plan_prediction(need, 0, allowed(room, 300 * MB, cores))
+        for room, cores in ((250 * MB, 2), (150 * MB, 1), (240 * MB, 16))
     ]
     assert len({plan.rows for plan in plans}) == 1
-    assert [plan.at_once for plan in plans] == [2, 1, 9]
+    assert [plan.at_once for plan in plans] == [2, 1, 10]
     assert need.rows > plans[0].rows
 
 
@@ -88,11 +88,11 @@ def test_no_room_for_a_small_block_is_refused_with_the_numbers() -> None:
     """Before a sample is read."""
     match = (
         r"a prediction needs 34\d\.\d\d MiB \(process 343\.32 MiB, blocks of samples and kernel "
-        r"values [\d.]+ MiB\) but 344\.28 MiB are allowed: allow more, or predict fewer samples at "
+        r"values [\d.]+ kiB\) but 343\.\d\d MiB are allowed: allow more, or predict fewer samples at "
         r"a time"
     )
     with pytest.raises(BudgetError, match=match):
-        plan_prediction(need_of(10**5), 0, allowed(61 * MB, 361 * MB))
+        plan_prediction(need_of(10**5), 0, allowed(60.3 * MB, 360.3 * MB))
     with pytest.raises(BudgetError, match=r"results 762.94 MiB"):
         plan_prediction(need_of(10**5), 8_000 * 10**5, allowed(500 * MB))
 
