@@ -88,8 +88,8 @@ def test_no_room_for_a_small_block_is_refused_with_the_numbers() -> None:
     """Before a sample is read."""
     match = (
         r"a prediction needs 34\d\.\d\d MiB \(process 343\.32 MiB, blocks of samples and kernel "
-        r"values [\d.]+ kiB\) but 343\.\d\d MiB are allowed: allow more, or predict fewer samples at "
-        r"a time"
+        r"values [\d.]+ kiB\) but 343\.\d\d MiB are allowed: allow more, or predict fewer samples "
+        r"at a time"
     )
     with pytest.raises(BudgetError, match=match):
         plan_prediction(need_of(10**5), 0, allowed(60.3 * MB, 360.3 * MB))
