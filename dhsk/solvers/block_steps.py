@@ -88,6 +88,8 @@ class BlockState(PairState):
         Changes of coefficients since the gradients of other samples were known, (n,).
     recent
         Samples of the last block.
+    exact_b, exact_f
+        Coefficients and gradients when these were last computed from the matrix itself, (n,).
     begun, fresh, ended
         Whether the gradients are known, are those of no step, and whether the problem is solved.
     computed
@@ -98,7 +100,9 @@ class BlockState(PairState):
         Steps of two samples, and entries of columns computed, so far.
     """
 
-    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "active", "pending", "recent")
+    ARRAYS: ClassVar[tuple[str, ...]] = (
+        "b", "f", "active", "pending", "recent", "exact_b", "exact_f",
+    )  # fmt: skip
     VALUES: ClassVar[tuple[str, ...]] = (
         "begun", "fresh", "ended", "computed", "outer", "best", "since", "steps", "entries",
     )  # fmt: skip
@@ -109,7 +113,7 @@ class BlockState(PairState):
         self.problem, self.members = problem, members
         self.b, self.f = b.copy(), problem.linear.copy() if f is None else f.copy()
         self.active, self.recent = np.arange(len(b)), np.zeros(0, np.intp)
-        self.pending = np.zeros(len(b))
+        self.pending, self.exact_b, self.exact_f = np.zeros((3, len(b)))
         self.begun, self.fresh, self.ended = False, False, False
         self.knows_gradients = f is not None or not b.any()
         self.computed = self.since = self.steps = self.entries = 0
@@ -238,8 +242,7 @@ class BlockSteps:
         elif state.fresh:  # solved, or rounding lets nothing more be gained
             state.ended = True
         else:
-            self._compute(state, self.source)
-            state.computed, state.fresh = state.computed + 1, True
+            self._compute_exactly(state)
         return violation
 
     def _go_on(self, state: BlockState, goal: float, violation: float) -> None:
@@ -258,6 +261,18 @@ class BlockSteps:
         state.f[:] = state.problem.linear
         self._subtract(state, source, np.arange(len(state.b)), state.b)
         state.widen()
+
+    def _compute_exactly(self, state: BlockState) -> None:
+        """Compute the gradients from the matrix itself: from those of the last time, if any."""
+        changes = state.b - state.exact_b
+        if state.computed and np.count_nonzero(changes) < np.count_nonzero(state.b):
+            state.f[:] = state.exact_f
+            self._subtract(state, self.source, np.arange(len(state.b)), changes)
+            state.widen()
+        else:
+            self._compute(state, self.source)
+        state.exact_b, state.exact_f = state.b.copy(), state.f.copy()
+        state.computed, state.fresh = state.computed + 1, True
 
     def _step(self, state: BlockState, goal: float) -> None:
         """Solve the problem in the worst samples, and change the gradients of all active ones."""
