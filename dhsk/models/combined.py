@@ -61,7 +61,7 @@ def combined(
     for block in columns:
         b = block.shape[0]
         values = between(rows, block, buffer[: a * b].reshape(a, b))
-        # Not matmul, which warns of what OpenBLAS reads beyond short rows of float32 and leaves out.
+        # Not matmul, which warns of what OpenBLAS reads beyond short rows and leaves out.
         found += np.dot(values.astype(coef.dtype, copy=False), coef[first : first + b])
         first += b
     return found
