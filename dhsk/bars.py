@@ -1,5 +1,6 @@
 """Progress on the screen: bars on a terminal or in a notebook, else plain lines."""
 
+import logging
 import math
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,12 @@ Show: TypeAlias = OnProgress | bool | None
 QUIET_SECONDS, QUIET_SHARE = 2.0, 0.02
 """Runs that end sooner say nothing; plain lines come no more often than this, and than this share
 of the time that the run has taken: a day makes 400 lines."""
+
+
+LONG_SECONDS, SURE_SECONDS = 60.0, 5.0
+"""Calls that show no progress say once that they will take longer, as soon as that is likely."""
+
+_log = logging.getLogger("dhsk")
 
 
 @contextmanager
@@ -147,6 +154,12 @@ class _Clock:
         return (now - self.begin) * (1 - share) / (share - self.first)
 
 
+def unless_told(progress: Show, what: str) -> Show:
+    """What is done with events of a call: if nothing, it says when it will take long."""
+    silent = progress is None and passes_of_call().report.report is ignore
+    return ToldIfLong(what) if silent else progress
+
+
 def _doing(event: Progress) -> str:
     """What a run is doing, in words; where it has none, the stage and its numbers."""
     if event.what:
@@ -163,6 +176,32 @@ def _rest(event: Progress, left: float | None) -> list[str]:
     if event.best is not None:
         said.append(f"best {event.best:.3f}")
     return [*said, event.detail] if event.detail else said
+
+
+class ToldIfLong:
+    """Logs a warning, once, if a call that shows no progress will take long.
+
+    Python prints it on standard error; ``logging.getLogger("dhsk")`` is where it can be silenced.
+
+    Parameters
+    ----------
+    what
+        The call, in words.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what, self._clock, self._said = what, _Clock(), False
+
+    def __call__(self, event: Progress) -> None:
+        """Look at an event of the call."""
+        left = self._clock.left(event)
+        if self._said or left is None or left < LONG_SECONDS:
+            return
+        if monotonic() - self._clock.begin < SURE_SECONDS:
+            return
+        self._said = True
+        known = " · ".join([_doing(event), *_rest(event, left)])
+        _log.warning("%s: %s; progress=True shows how far it is", self._what, known)
 
 
 class PlainLines:

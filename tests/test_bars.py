@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dhsk
-from dhsk.bars import shown, shown_on
+from dhsk.bars import ToldIfLong, shown, shown_on
 from dhsk.progress import Progress
 
 rng = np.random.default_rng(0)
@@ -151,3 +151,43 @@ def test_calls_after_each_other_are_runs_of_their_own(
     lines = capsys.readouterr().err.splitlines()
     long = ["tiles 2 of 3 · 66 % · some seconds left", "tiles 3 of 3 · 100 %"]
     assert lines == ([] if short else 10 * long)
+
+
+def test_a_silent_fit_that_takes_long_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When that is likely, after some seconds; not of one that ends soon."""
+    now = [0.0]
+    monkeypatch.setattr("dhsk.bars.monotonic", lambda: now[0])
+
+    def told(seconds: float) -> list[str]:
+        caplog.clear()
+        now[0], tell = 0.0, ToldIfLong("HeatSVC.fit")
+        for done in range(101):
+            now[0] = seconds * done / 100
+            tell(Progress("columns", done, 100, "9 support vectors"))
+        return [record.getMessage() for record in caplog.records]
+
+    (line,) = told(600.0)
+    assert line.startswith("HeatSVC.fit: columns ")
+    assert "9 support vectors" in line
+    assert "10 min left" in line
+    assert line.endswith("; progress=True shows how far it is")
+    assert not told(50.0)
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_fits_say_it(
+    silent: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that were told to show progress, or not to, say nothing more."""
+    monkeypatch.setattr("dhsk.bars.LONG_SECONDS", 0.0)
+    monkeypatch.setattr("dhsk.bars.SURE_SECONDS", 0.0)
+    monkeypatch.setattr("dhsk.bars.FIRST_SECONDS", 0.0)
+    rng = np.random.default_rng(0)
+    X, y = rng.random((5_000, 3)), rng.integers(0, 2, 5_000)
+    model = dhsk.SVC(tol=0.1)
+    model.fit(X, y, progress=None if silent else (lambda _: None))
+    assert len(caplog.records) == silent
+    model.fit(X, y, progress=False)
+    assert len(caplog.records) == silent

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show, passes_shown, unless_told
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto, time_scale_of
 from dhsk.estimators.saving import SavedEstimator
@@ -158,7 +158,7 @@ class HeatEstimator(SavedEstimator):
 
     def _shows(self, progress: Show) -> Show:
         """What is done with events of progress, where `progress` was given."""
-        return progress
+        return unless_told(progress, f"{type(self).__name__}.fit")
 
     @contextmanager
     def _begun(self, progress: Show, **guesses: float) -> Iterator[Run]:

@@ -100,7 +100,7 @@ class DropIn(HeatEstimator):
         return None if self.max_iter == -1 else int(self.max_iter)
 
     def _shows(self, progress: Show) -> Show:
-        return True if progress is None and self.verbose else progress
+        return super()._shows(True if progress is None and self.verbose else progress)
 
     def _kernel_at(self, few: SamplePairs, time_scale: float) -> Kernel:
         name = parse_name(self.kernel)

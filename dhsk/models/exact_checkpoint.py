@@ -55,7 +55,11 @@ def name_of_training(problem: Problem, row_map: RowMap, *samples: Any) -> str:
 
 
 def progress_of(one: Round, n: int) -> Progress:
-    """Columns computed so far, and as many as the support vectors so far will take."""
+    """Columns computed so far, and as many as it may take."""
+    detail = f"{one.support:,} support vectors, KKT violation {one.violation:.1e}"
+    if one.share is not None:
+        share = round(1000 * one.share)
+        return Progress("support vectors", share, 1000, detail, what="training")
     done = one.entries // n
     expected = max(int(_COLUMNS * one.needed / n), ceil(_UNKNOWN * done), done + 1)
     total = done if one.ended == one.pairs else expected
@@ -63,6 +67,6 @@ def progress_of(one: Round, n: int) -> Progress:
         f"columns of {n:,}",
         done,
         total,
-        f"{one.support:,} support vectors, KKT violation {one.violation:.1e}",
-        share=(done / max(total, 1)) ** _OF_TIME,
+        detail,
+        share=(done / max(expected if one.left else total, 1)) ** _OF_TIME,
     )

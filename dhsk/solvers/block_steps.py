@@ -70,6 +70,13 @@ PATIENCE_OF_BLOCK: Final = 4
 """Steps without a smaller violation after which gradients are computed anew: so many, and so many
 for each block of all samples. While support vectors join, violations rise and fall."""
 
+_BEFORE_EXACT, _AFTER_EXACT = 0.6, 0.9
+"""How far a problem is when its gradients are first computed from the matrix itself, and then."""
+
+_JOINING: Final = 2.5
+"""Power of the share of samples that violate no more which tells the share of time: those that
+violate least are soon right. Measured on two sets of 60,000: 1.6 to 5."""
+
 _SPREAD: Final = 0.6180339887498949  # golden ratio: any first samples are spread evenly
 
 
@@ -98,6 +105,8 @@ class BlockState(PairState):
         Violation when all samples were looked at; the smallest one since, and steps after it.
     steps, entries
         Steps of two samples, and entries of columns computed, so far.
+    open, most_open
+        Fewest and most samples so far that violate the conditions.
     """
 
     ARRAYS: ClassVar[tuple[str, ...]] = (
@@ -105,6 +114,7 @@ class BlockState(PairState):
     )  # fmt: skip
     VALUES: ClassVar[tuple[str, ...]] = (
         "begun", "fresh", "ended", "computed", "outer", "best", "since", "steps", "entries",
+        "open", "most_open",
     )  # fmt: skip
 
     def __init__(
@@ -116,7 +126,7 @@ class BlockState(PairState):
         self.pending, self.exact_b, self.exact_f = np.zeros((3, len(b)))
         self.begun, self.fresh, self.ended = False, False, False
         self.knows_gradients = f is not None or not b.any()
-        self.computed = self.since = self.steps = self.entries = 0
+        self.computed = self.since = self.steps = self.entries = self.open = self.most_open = 0
         self.outer = self.best = np.inf
 
     @property
@@ -133,10 +143,23 @@ class BlockState(PairState):
         grows, shrinks = own.sides(self.b[self.active], self.f[self.active])
         return grows, -shrinks
 
-    def violation(self) -> float:
-        """KKT violation of the active samples."""
+    def violation(self, tol: float = 0.0) -> float:
+        """KKT violation of the active samples, of which those beyond tol are counted."""
         grow, shrink = self.open_gradients()
+        middle = (grow.max() - shrink.max()) / 2
+        beyond = np.maximum(grow - middle, shrink + middle) > tol / 2
+        count = int(np.count_nonzero(beyond))
+        self.open = min(count, self.open) if self.most_open else count
+        self.most_open = max(count, self.most_open)
         return max(0.0, float(grow.max() + shrink.max()))
+
+    @property
+    def share(self) -> float:
+        """About how far the problem is, from 0 to 1."""
+        if self.computed:
+            return 1.0 if self.ended else _AFTER_EXACT
+        joined: float = (1 - self.open / max(1, self.most_open)) ** _JOINING
+        return _BEFORE_EXACT * joined
 
     def narrow(self) -> None:
         """Keep those samples active that are free, or near to violating; all are known."""
@@ -234,7 +257,7 @@ class BlockSteps:
                 self._compute(state, self.quick)
             state.begun = True
             state.narrow()
-        violation = state.violation()
+        violation = state.violation(self.tol)
         least = least_violation(state.b, state.f, self.tol, self.entry)
         goal = least / 2 if state.computed < APPROXIMATE and not state.fresh else least
         if violation > goal and state.improves(violation):
@@ -333,4 +356,13 @@ def entries_of_pair(pair: Pair, watch: RoundWatch) -> list[str]:
 
 def _round(state: BlockState, violation: float) -> Round:
     support, n = int(np.count_nonzero(state.b)), len(state.b)
-    return Round(1, int(state.ended), support, state.entries, support * n, violation)
+    return Round(
+        pairs=1,
+        ended=int(state.ended),
+        left=0,
+        support=support,
+        entries=state.entries,
+        needed=support * n,
+        violation=violation,
+        share=state.share,
+    )

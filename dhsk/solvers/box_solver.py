@@ -134,11 +134,10 @@ def _on_blocks(
     room = limits.room // 2
     quick = source.approximate(room) or source
     state = BlockState(problem, np.arange(source.n), start)
-    violations = BlockSteps(source, quick, limits.tol, room).solve(state)
-    told = ViolationReport(report, next(violations), limits.tol)
-    for violation in violations:
-        told(violation)
-    told.end(problem.violation(state.b, state.f))
+    for violation in BlockSteps(source, quick, limits.tol, room).solve(state):
+        support = int(np.count_nonzero(state.b))
+        detail = f"{support:,} support vectors, violation {violation:.1e} of {limits.tol:.0e}"
+        report(Progress("training", round(1000 * state.share), 1000, detail))
     return BoxFit(state.b, state.f, state.steps)
 
 

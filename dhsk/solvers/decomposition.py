@@ -41,6 +41,8 @@ class Round:
     ----------
     pairs, ended
         Number of pairs of classes, and of those that are solved or left to other solvers.
+    left
+        Number of those that are left.
     support
         Support vectors so far, summed over the pairs.
     entries
@@ -49,14 +51,18 @@ class Round:
         Entries of the columns of the support vectors so far, each computed once.
     violation
         Largest KKT violation among the samples that were looked at.
+    share
+        How far the pairs are, from 0 to 1; None where the columns tell it.
     """
 
     pairs: int
     ended: int
+    left: int
     support: int
     entries: int
     needed: int
     violation: float
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,7 @@ def _round(states: Iterable[WorkingSet], entries: int) -> Round:
     return Round(
         pairs=len(own),
         ended=sum(state.ended for state in own),
+        left=sum(state.for_others for state in own),
         support=sum(support),
         entries=entries,
         needed=sum(count * len(s.pair.members) for count, s in zip(support, own, strict=True)),

@@ -221,3 +221,19 @@ def test_blocks_are_of_the_memory_that_is_left(monkeypatch: pytest.MonkeyPatch) 
         (fit,) = solve_pair(BlockSteps(source, source, TOL, room), pair, None, RoundWatch())
         assert fit.converged
         assert max(blocks) == size
+
+
+def test_the_share_tells_how_far_it_is() -> None:
+    """It rises as samples stop violating, is near the end once gradients are exact, and then 1."""
+    X, y = overlapping(3, 3000)
+    (pair,) = make_pairs(y, np.ones((1, len(y))), [10.0])
+    source = RowsSource(X, dhsk.GaussianKernel(1.0))
+    quick = source.approximate(PLENTY)
+    assert quick is not None
+    shares: list[float] = []
+    watch = RoundWatch(lambda one: shares.append(one.share or 0.0))
+    solve_pair(BlockSteps(source, quick, 1e-3, 64 * 64 * 8), pair, None, watch)
+    assert shares[0] < 0.1
+    assert shares[-1] == 1.0
+    assert sum(0.1 < share < 0.6 for share in shares) > 3
+    assert all(share <= 1.0 for share in shares)
