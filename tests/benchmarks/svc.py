@@ -236,6 +236,8 @@ def fit_apart(options: argparse.Namespace, solver: str, name: str, folder: Path)
 
 # The table
 
+LABELS: Final = {"libsvm": "scikit-learn (LIBSVM)", "intelex": "scikit-learn-intelex"}
+
 COLUMNS: Final = (
     "set", "support vectors", "LIBSVM", "intelex", "dhsk", "of LIBSVM", "of intelex", "predict",
     "of LIBSVM", "of intelex", "memory", "of intelex", "decisions",
@@ -278,13 +280,16 @@ def row_of(case: Case, name: str, found: dict[str, dict[str, Any]], folder: Path
 def plot(results: dict[str, dict[str, dict[str, Any]]], path: Path) -> None:
     """Draw seconds of fit over dhsk's, by set."""
     figure = importlib.import_module("matplotlib.figure").Figure(figsize=(7, 4), layout="tight")
-    axes = figure.subplots()
+    axes, ticker = figure.subplots(), importlib.import_module("matplotlib.ticker")
     places = np.arange(len(results))
     for shift, peer in ((-0.2, "libsvm"), (0.2, "intelex")):
         times = [1.0 / ratio(found, peer, "fit") for found in results.values()]
-        axes.barh(places + shift, times, 0.4, label={"libsvm": "LIBSVM"}.get(peer, peer))
+        axes.barh(places + shift, times, 0.4, label=LABELS[peer])
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set(xscale="log", xlabel="seconds of fit, over those of dhsk", yticks=places)
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.set_yticklabels(list(results))
     axes.invert_yaxis()
     axes.legend()
