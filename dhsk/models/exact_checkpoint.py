@@ -68,5 +68,5 @@ def progress_of(one: Round, n: int) -> Progress:
         done,
         total,
         detail,
-        share=(done / max(expected if one.left else total, 1)) ** _OF_TIME,
+        share=one.part * (done / max(expected if one.left else total, 1)) ** _OF_TIME,
     )

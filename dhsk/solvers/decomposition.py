@@ -53,6 +53,8 @@ class Round:
         Largest KKT violation among the samples that were looked at.
     share
         How far the pairs are, from 0 to 1; None where the columns tell it.
+    part
+        Share of the whole solution that the columns are.
     """
 
     pairs: int
@@ -63,6 +65,7 @@ class Round:
     needed: int
     violation: float
     share: float | None = None
+    part: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Problems of pairs of classes, solved on whole matrices, on working sets, or in rounds."""
 
 import math
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.ball import balls_about_means, smallest_ball
-from dhsk.solvers.block_steps import BlockSteps, entries_of_pair, solve_pair
-from dhsk.solvers.decomposition import Decomposition, RoundWatch
+from dhsk.solvers.block_steps import SETS_PART, BlockSteps, entries_of_pair, solve_pair
+from dhsk.solvers.decomposition import Decomposition, Round, RoundWatch
 from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve, unfinished
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.rounds import solve_in_rounds
@@ -141,7 +141,8 @@ def solve_pairs(
             leave = STEPS_SHARE if few else SUPPORT_SHARE if fitting else math.inf
             largest = largest_block(room, own[0].source.dtype)
             how = Decomposition(tol, largest, leave)
-            starts = yield from _solve_on_working_sets(own, how, executor, watch)
+            sets = replace(watch, on_round=_first_part(watch)) if few else watch
+            starts = yield from _solve_on_working_sets(own, how, executor, sets)
             left = [own[k] for k in starts]
         yield from (known[task.key] for task in left if task.key in known)
         others = [task for task in left if free or few or not task.fits(room)]
@@ -152,6 +153,11 @@ def solve_pairs(
             yield from _solve_in_blocks(stepping, quick, starts, tol, room, watch)
         elif others:
             yield from _solve_in_rounds(others, known.keys(), tol, room, executor, watch)
+
+
+def _first_part(watch: RoundWatch) -> Callable[[Round], None]:
+    """What is told of rounds on working sets which steps on blocks may follow."""
+    return lambda one: watch.on_round(replace(one, part=1.0 if one.ended > one.left else SETS_PART))
 
 
 def _solve_in_blocks(
