@@ -20,7 +20,7 @@ from dhsk.gram.memory import (
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
 from dhsk.kernels.base import whole_parameter
-from dhsk.kernels.panels import multiply_cost
+from dhsk.kernels.panels import panel_cost
 from dhsk.kernels.rows import ProductPath, are_never_dense, cheapest_path
 from dhsk.units import counted, format_bytes
 
@@ -103,7 +103,7 @@ class GramPlan:
         """Multiply-adds of an entry on the path that products take, those of panels in GEMM's."""
         of_path: dict[ProductPath, float] = {
             "sparse": self.overlap or 0.0,
-            "panels": multiply_cost(self.dim) * (self.row_entries or 0.0),
+            "panels": panel_cost(self.row_entries or 0.0, self.dim),
             "dense": float(self.dim),
         }
         return of_path[self.product_path]

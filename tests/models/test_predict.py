@@ -195,7 +195,7 @@ def test_memory_is_what_was_planned(
     row_bytes = 8 if of == "labels" else 8 * k
     held = SimpleNamespace(rss=300_000_000)  # as without the tests before
     monkeypatch.setattr(psutil.Process, "memory_info", lambda _: held)
-    for allowed in (None, "700MB"):
+    for allowed in (None, "450MB"):
         memory = None if allowed is None else parse_bytes(allowed)
         options = Run(memory)
         peak = traced_peak(lambda o=options: predictor.whole(open_samples(X), o, row_bytes))

@@ -142,7 +142,7 @@ def test_uneven_columns_can_turn_the_path() -> None:
     assert make_plan(5000, 20_000, RESOURCES, **options).sparse_path
     crowded = make_plan(5000, 20_000, RESOURCES, overlap=95.0, **options)
     assert crowded.product_path == "panels"
-    assert crowded.multiply_adds == 2.0 * 20_000 / 1024 * 100
+    assert crowded.multiply_adds == 5.0 + 2.0 * 20_000 / 1024 * 100
     assert "100 a sample" in dict(crowded.table())["arithmetic"]
 
 
