@@ -80,8 +80,12 @@ def test_stored_derived_and_recomputed_matrices_have_the_same_pairs(X: Any, tmp_
 
 
 @pytest.mark.slow
-def test_memory_and_workers_do_not_change_a_bit(X: Any, client: Any) -> None:
+def test_memory_and_workers_do_not_change_a_bit(
+    X: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No tile in memory, some, all; threads, or workers of a client."""
+    for place in ("limits", "memory"):  # whatever the tests before have left
+        monkeypatch.setattr(f"dhsk.execution.{place}.held_bytes", lambda: 3 * 10**8)
     G = made(X, memory="4GB").centered()
     plain = bits(G.eigh(K, memory="1.5GB"))
     assert bits(G.eigh(K, memory="3GB")) == plain
