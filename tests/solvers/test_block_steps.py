@@ -138,7 +138,7 @@ def test_a_killed_call_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     expected = solve(source, pair, RoundWatch(seen.append))
     monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
     same: Any = {"support": 0, "coef": 0, "seconds": 0}
-    for last in np.linspace(2, len(seen) - 1, 10, dtype=int).tolist():
+    for last in np.linspace(2, len(seen) - 1, 4, dtype=int).tolist():
         told: list[Round] = []
         watch = RoundWatch(told.append, Checkpoint(tmp_path / str(last)), "one")
 
