@@ -169,9 +169,9 @@ class Slurm:
         self.await_tiles(cwd / "slurm.gram", 20)
         return job
 
-    def jobs_of(self, folder: Path) -> set[str]:
-        """Numbers of the running jobs that were submitted in a folder."""
-        text = self.run("squeue", "--noheader", "--states=R", "--format=%i %Z")
+    def jobs_of(self, folder: Path, states: str = "R") -> set[str]:
+        """Numbers of the running jobs, or of others, that were submitted in a folder."""
+        text = self.run("squeue", "--noheader", f"--states={states}", "--format=%i %Z")
         lines = (line.split() for line in text.splitlines())
         return {number for number, where in lines if Path(where) == folder}
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -64,6 +65,22 @@ def wait_for(what: str, ready: Any, seconds: float = 150) -> Any:
     return found
 
 
+def waiting(slurm: Slurm, recipe: Path) -> set[str]:
+    """Jobs that have not begun."""
+    return slurm.jobs_of(recipe, "PD")
+
+
+@contextmanager
+def no_job_begins(slurm: Slurm) -> Iterator[None]:
+    """Block in which jobs wait."""
+    change = ("scontrol", "update", "nodename=ALL", "reason=test")
+    slurm.run(*change, "state=drain")
+    try:
+        yield
+    finally:
+        slurm.run(*change, "state=resume")
+
+
 def files_of(store: Path) -> dict[str, bytes]:
     """Content of every file of a store, by relative name."""
     return {str(f.relative_to(store)): f.read_bytes() for f in store.rglob("*") if f.is_file()}
@@ -80,15 +97,17 @@ def test_client_equals_local(slurm: Slurm, recipe: Path) -> None:
     """The recipe's script gives the bytes of this process, and leaves nothing but store and logs.
 
     On the way: credentials are for their owner only, nothing listens on all interfaces, and a job
-    that is cancelled before its workers answer is submitted again.
+    that is cancelled before it begins is submitted again.
     """
-    client = start(slurm, recipe, sys.executable, "client.py", "counts.npy", "slurm.gram")
-    folder = wait_for("credentials", lambda: list(recipe.glob("dhsk-*/tls.key")))[0].parent
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
-    first = wait_for("jobs", lambda: len(slurm.jobs_of(recipe)) == 2 and slurm.jobs_of(recipe))
-    subprocess.run(["scancel", min(first)], env=slurm.environment, check=True)
-    wait_for("another job", lambda: slurm.jobs_of(recipe) - first)
+    with no_job_begins(slurm):
+        client = start(slurm, recipe, sys.executable, "client.py", "counts.npy", "slurm.gram")
+        folder = wait_for("credentials", lambda: list(recipe.glob("dhsk-*/tls.key")))[0].parent
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
+        wait_for("jobs", lambda: len(waiting(slurm, recipe)) == 2)
+        first = waiting(slurm, recipe)
+        subprocess.run(["scancel", min(first)], env=slurm.environment, check=True)
+        wait_for("another job", lambda: waiting(slurm, recipe) - first)
     heard = wait_for("listeners", lambda: listeners(str(recipe)))
     said, _ = client.communicate(timeout=150)
     assert client.returncode == 0, said
