@@ -22,8 +22,8 @@ from dhsk.kernels.certified.evaluate import Reals
 from dhsk.simd import Vector, VectorCode, cgutils
 
 PANEL_BYTES: Final = 512
-"""Eight registers of AVX-512: a sum waits for none before it. Half of that took 1.3 times as long
-on 14 entries of 123 features, and 1.4 times on 150 of 784."""
+"""Eight registers of AVX-512: a sum waits for none before it. Half of that took 1.4 times as long
+on 14 entries of 123 features, and on 150 of 784, in float32."""
 
 DENSE_FEATURES: Final = {4: 32, 8: 12}
 """Most features of dense rows, by the bytes of an entry. Measured on blocks of 1,024, against one
@@ -75,13 +75,14 @@ def panel_bytes(columns: int, features: int) -> int:
 def panel_product(X: Rows, Y: Rows, out: Reals) -> None:
     """Write X Yᵀ, (a, b), of two dense or two CSR blocks of the type of `out`, C-ordered."""
     width = PANEL_BYTES // out.itemsize
+    row: tuple[Any, ...]
+    if isinstance(X, np.ndarray):
+        row, starts = (np.ascontiguousarray(X).reshape(-1),), np.arange(len(X) + 1) * X.shape[1]
+    else:
+        row, starts = (X.data, X.indices), X.indptr
     at_once = max(1, _STRIP_BYTES // max(1, PANEL_BYTES * X.shape[1]))
     for part in blocks(Y.shape[0], at_once * width):
-        panels = _panels(Y[part], width)
-        if isinstance(X, np.ndarray):
-            _multiply_dense(np.ascontiguousarray(X), panels, part.start, out)
-        else:
-            _multiply_entries(X.data, X.indices, X.indptr, panels, part.start, out)
+        _multiply(row, starts, _panels(Y[part], width), part.start, out)
 
 
 def _panels(Y: Rows, width: int) -> Reals:
@@ -147,28 +148,12 @@ _sum: Any = intrinsic(_type_sum)
 
 
 @compiled()
-def _multiply_dense(X: Any, panels: Any, first: int, out: Any) -> None:
-    """Write products with panels of an array, from a column on."""
-    (count, d, width), columns = panels.shape, out.shape[1]
-    entries, numbers, target = X.reshape(X.size), panels.reshape(panels.size), out.reshape(out.size)
-    last = np.empty(width, out.dtype)
-    for p in range(count):
-        column, base = first + p * width, p * d * width
-        whole = column + width <= columns
-        for i in range(out.shape[0]):
-            span = (i * d, (i + 1) * d)
-            if whole:
-                _sum((entries,), span, (numbers, base), (target, i * columns + column))
-            else:
-                _sum((entries,), span, (numbers, base), (last, 0))
-                out[i, column:] = last[: columns - column]
+def _multiply(row: Any, starts: Any, panels: Any, first: int, out: Any) -> None:
+    """Write products with panels from a column on.
 
-
-@compiled()
-def _multiply_entries(
-    data: Any, indices: Any, indptr: Any, panels: Any, first: int, out: Any
-) -> None:
-    """Write products with panels of CSR rows, from a column on."""
+    `row` has the entries of all rows, and their features if zeros are left out; `starts` the place
+    of the first entry of each row, and the end.
+    """
     (count, d, width), columns = panels.shape, out.shape[1]
     numbers, target = panels.reshape(panels.size), out.reshape(out.size)
     last = np.empty(width, out.dtype)
@@ -176,9 +161,9 @@ def _multiply_entries(
         column, base = first + p * width, p * d * width
         whole = column + width <= columns
         for i in range(out.shape[0]):
-            span = (np.int64(indptr[i]), np.int64(indptr[i + 1]))
+            span = (np.int64(starts[i]), np.int64(starts[i + 1]))
             if whole:
-                _sum((data, indices), span, (numbers, base), (target, i * columns + column))
+                _sum(row, span, (numbers, base), (target, i * columns + column))
             else:
-                _sum((data, indices), span, (numbers, base), (last, 0))
+                _sum(row, span, (numbers, base), (last, 0))
                 out[i, column:] = last[: columns - column]

@@ -39,9 +39,6 @@ the same time: 60 for uniform sparse rows (which break even at a density of 12 t
 (Zipf) rows, and up to 160 at d = 400, where the difference is 10 ms.
 """
 
-_WHOLE_IN_SINGLE: Final = 2.0**24
-"""Whole numbers below it are exact in float32, whose products GEMM adds at twice the speed."""
-
 DENSE_BYTES: Final = 64 * 2**20
 """Largest temporary block of `inner_product`, in bytes.
 
@@ -237,14 +234,6 @@ def are_ever_panels(entries: float, dim: int) -> bool:
     return panel_cost(entries, dim) < others
 
 
-def dense_is_cheaper(X: Rows) -> bool:
-    """Whether products between blocks of these CSR rows are GEMM's once the rows are dense."""
-    if isinstance(X, np.ndarray):
-        return False
-    shares = np.bincount(X.indices, minlength=X.shape[1]) / max(1, X.shape[0])
-    return cheapest_path(float(shares @ shares), float(shares.sum()), X.shape[1]) == "dense"
-
-
 def _sparse_product(X: _Csr, Y: _Csr, out: Floats) -> None:
     of_y = Y.T.tocsr()
     _add_terms(X.data, X.indices, X.indptr, of_y.data, of_y.indices, of_y.indptr, out)
@@ -276,27 +265,12 @@ def _add_terms(
             sums[j] = 0.0
 
 
-def _dense_product(X: _Csr, Y: _Csr, out: Floats) -> None:
+def _dense_product(X: _Csr, Y: _Csr, out: Any) -> None:
     step = _rows_within_bound(X.shape[1])
-    kind: Any = np.float32 if _exact_in_single(X, Y) else out.dtype
     for i in blocks(X.shape[0], step):
-        rows = X[i].astype(kind).toarray()
+        rows = X[i].toarray()
         for j in blocks(Y.shape[0], step):
-            columns = Y[j].astype(kind).toarray()
-            if kind == out.dtype:
-                np.matmul(rows, columns.T, out=out[i, j])
-            else:
-                out[i, j] = rows @ columns.T
-
-
-def _exact_in_single(X: _Csr, Y: _Csr) -> bool:
-    """Whether float32 holds all sums of products of two rows exactly, as of small integers."""
-    bound = float(X.shape[1])
-    for A in (X, Y):
-        if not np.array_equal(A.data, np.rint(A.data)):
-            return False
-        bound *= float(np.abs(A.data).max(initial=0.0))
-    return bound < _WHOLE_IN_SINGLE
+            np.matmul(rows, Y[j].toarray().T, out=out[i, j])
 
 
 def _rows_within_bound(row_length: int) -> int:

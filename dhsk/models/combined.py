@@ -13,7 +13,7 @@ from dhsk.kernels.certified.evaluate import Reals
 COMBINED_ROWS: Final = 2048
 COMBINED_COLUMNS: Final = 512
 """Block of kernel values that are combined at a time, of 4 MB in float32. Measured: blocks of 1,024
-took 1.1 times as long on 14 entries of 123 features, and 1.2 times on 10 features."""
+took 1.1 to 1.4 times as long on 14 entries of 123 features, 1.2 times on 10 features."""
 
 _FEWEST_ROWS: Final = 512
 """Fewest rows of such blocks, so that a combination at a few thousand has several."""

@@ -22,7 +22,7 @@ from dhsk.kernels import GaussianKernel, Kernel, StretchedKernel
 from dhsk.kernels.centre import centres_of
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.duplicates import are_distinct
-from dhsk.kernels.rows import dense_is_cheaper, inner_product
+from dhsk.kernels.rows import inner_product
 from dhsk.models.combined import WithNorms, column_blocks, combined, rows_at_once
 from dhsk.run_progress import passes_of_call
 from dhsk.samples import Samples
@@ -192,18 +192,13 @@ class RowsSource:
         return self._kernel.of_rows(rows, columns, out)
 
     def approximate(self, room: int) -> Source:
-        """The rows in single precision, and dense if they have few features, where that is safe."""
+        """The rows in single precision, where that is safe."""
         if self.dtype == np.float32 or not _takes_single(self._kernel, self._rows):
             return self
         rows: Any = self._rows
-        n, dim = rows.shape
-        dense = isinstance(rows, np.ndarray) or (dense_is_cheaper(rows) and 4 * n * dim <= room)
-        if (4 * n * dim if dense else 8 * rows.nnz) > room:
+        if (4 * rows.size if isinstance(rows, np.ndarray) else 8 * rows.nnz) > room:
             return self
-        single = rows.astype(np.float32)
-        if dense and not isinstance(rows, np.ndarray):
-            single = single.toarray()
-        return ApproximateSource(single, self._kernel, core_count(), self._edge)
+        return ApproximateSource(rows.astype(np.float32), self._kernel, core_count(), self._edge)
 
     @cached_value
     def bilinear(self) -> bool:

@@ -71,7 +71,7 @@ PATIENCE_OF_BLOCK: Final = 4
 for each block of all samples. While support vectors join, violations rise and fall."""
 
 SETS_PART: Final = 0.1
-"""How far a problem is, at most, before steps on blocks: measured, a twentieth of the time."""
+"""How far a problem is, at most, before steps on blocks: a guess."""
 
 _BEFORE_EXACT, _AFTER_EXACT = 0.6, 0.9
 """How far a problem is when its gradients are first computed from the matrix itself, and then."""

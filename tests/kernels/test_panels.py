@@ -11,7 +11,7 @@ from scipy import sparse
 from dhsk.kernels import panels as module
 from dhsk.kernels import rows as rows_module
 from dhsk.kernels.panels import DENSE_FEATURES, LEAST_ROWS, panel_product
-from dhsk.kernels.rows import cheapest_path, dense_is_cheaper, inner_product
+from dhsk.kernels.rows import cheapest_path, inner_product
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -106,12 +106,6 @@ def test_the_path_is_the_cheapest() -> None:
     assert cheapest_path(100.0, 110, 123) == "dense"
     assert cheapest_path(100**2 / 50_000, 100, 50_000) == "sparse"
     assert cheapest_path(1.0, math.inf, 123) == "sparse"
-
-
-def test_rows_of_few_entries_stay_sparse() -> None:
-    """An approximation makes only those dense that GEMM is faster for."""
-    assert not dense_is_cheaper(sparse.csr_array(samples(200, 100, 0.1, np.float64)))
-    assert dense_is_cheaper(sparse.csr_array(samples(200, 100, 0.9, np.float64)))
 
 
 def test_bounds_of_features_are_by_type() -> None:
