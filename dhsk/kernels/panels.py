@@ -25,10 +25,10 @@ PANEL_BYTES: Final = 512
 """Eight registers of AVX-512: a sum waits for none before it. Half of that took 1.4 times as long
 on 14 entries of 123 features, and on 150 of 784, in float32."""
 
-DENSE_FEATURES: Final = {4: 32, 8: 12}
+DENSE_FEATURES: Final = {4: 24, 8: 12}
 """Most features of dense rows, by the bytes of an entry. Measured on blocks of 1,024, against one
-thread of OpenBLAS: 3 features took 0.2 to 0.3 of its time, 10 features 0.6 to 0.7, and as many as
-these 0.8; twice as many 1.3."""
+thread of OpenBLAS: 3 features took 0.2 of its time in float32 and 0.4 in float64, 10 and 20 took
+0.6 in float32, 10 and 12 took 0.6 and 0.8 in float64; 32 in float32 took as long."""
 
 MULTIPLY_COST: Final = 2.0
 """Cost of a multiply-add, in multiply-adds of GEMM, where a panel stays in the second cache.

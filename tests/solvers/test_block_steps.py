@@ -15,6 +15,7 @@ import dhsk
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel
+from dhsk.models.exact_checkpoint import progress_of
 from dhsk.models.sources import RowsSource
 from dhsk.solvers import block_steps
 from dhsk.solvers.block_steps import BlockSteps, solve_pair
@@ -237,3 +238,18 @@ def test_the_share_tells_how_far_it_is() -> None:
     assert shares[-1] == 1.0
     assert sum(0.1 < share < 0.6 for share in shares) > 3
     assert all(share <= 1.0 for share in shares)
+
+
+def test_rounds_on_sets_are_the_first_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what steps on blocks end: they tell of a small share, the last of all."""
+    monkeypatch.setattr("dhsk.solvers.pairs.FINE_SAMPLES", 64)
+    X, y = overlapping(5, 3000)
+    (pair,) = make_pairs(y, np.ones((1, len(y))), [10.0])
+    seen: list[Round] = []
+    tasks = [PairTask(0, RowsSource(X, dhsk.GaussianKernel(1.0)), pair)]
+    assert list(solve_pairs(tasks, TOL, PLENTY, Threads(1), watch=RoundWatch(seen.append)))
+    told = [progress_of(one, len(y)) for one in seen]
+    shares = [event.of_all for event, one in zip(told, seen, strict=True) if one.share is None]
+    assert shares
+    assert max(shares) <= block_steps.SETS_PART
+    assert told[-1].of_all == 1.0
