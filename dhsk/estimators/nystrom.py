@@ -139,7 +139,7 @@ class NystromFeatures(
         InputError, BudgetError
         """
         del y
-        with shown(progress) as report:
+        with shown(self._shows(progress)) as report:
             self._approximate(X, report)
         return self
 
@@ -165,7 +165,7 @@ class NystromFeatures(
             As `fit` and `transform`.
         """
         del y
-        with shown(progress) as report:
+        with shown(self._shows(progress)) as report:
             made = self._approximate(X, report).values
         return self._transform(X, warn=False) if made is None or isinstance(X, da.Array) else made
 
