@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.estimators.posterior import MatricesOfRows, preconditioner_of
-from dhsk.execution.checkpoint import Checkpoint, KeptProducts, digest_of
+from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.execution.kept_pass import KeptProducts
 from dhsk.execution.limits import core_count, own_room
 from dhsk.execution.run import Run
 from dhsk.execution.workers import computing
@@ -262,7 +263,7 @@ class Evidence:
     def _kept(self, source: Source, kernel: Kernel) -> "_KeptProducts":
         """Products with a matrix that a killed fit finds again."""
         name = [self._digest, kernel.to_spec(), type(source).__name__]
-        products = self.settings.entries.replay(source.product, name)
+        products = KeptProducts(self.settings.entries, source.product, name)
         return _KeptProducts(source.n, products)
 
 

@@ -1,7 +1,7 @@
 """Checkpoints: files from which a killed run resumes.
 
-A method that is deterministic but for its products with a matrix needs no entry of its own:
-`replay` keeps the products. Of any other, `state` keeps what changes between two steps. What is
+A method that is deterministic but for its products with a matrix needs no entry of its own, see
+`dhsk.execution.kept_pass`. Of any other, `state` keeps what changes between two steps. What is
 finished, or is written after every step, are entries by `put` and `get`. Rejected for products: the
 basis and the projected matrix, which are rewritten after each pass or need a format for parts.
 """
@@ -20,7 +20,6 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dhsk.arrays import Floats
 from dhsk.files import parse_json
 from dhsk.objects.places import Place, entries_of, made_folder, remove_empty, written
 
@@ -112,13 +111,6 @@ class Checkpoint:
         """Restore what an earlier process has kept under a name, and keep it there."""
         return KeptState(self, name, state)
 
-    def replay(self, multiply: Callable[[Floats], Floats], matrix: Any) -> "KeptProducts":
-        """Product of a matrix with vectors, (N,) or (N, b), that keeps each and finds it again.
-
-        `matrix` is a JSON value that tells the matrix, and how it is multiplied.
-        """
-        return KeptProducts(self, multiply, matrix)
-
     def _path(self, name: str) -> Place:
         assert self.folder is not None
         return self.folder / f"{self._prefix}{name}.npz"
@@ -154,40 +146,6 @@ class KeptState:
     def drop(self) -> None:
         """Remove the entry."""
         self._entries.drop(self._name)
-
-
-class KeptProducts:
-    """Products of a matrix, made by `Checkpoint.replay`, each under a hash of its vectors.
-
-    A killed run that is repeated asks for the same products and ends with the same bits. Vectors
-    that differ in one bit are others. `passes` is the number of products that were computed.
-    """
-
-    def __init__(
-        self, entries: Checkpoint, multiply: Callable[[Floats], Floats], matrix: Any
-    ) -> None:
-        self._entries, self._multiply, self._matrix = entries, multiply, matrix
-        self.passes = 0
-
-    def __call__(self, V: Floats) -> Floats:
-        """Product with V, read if it is stored, else computed and stored."""
-
-        def found(kept: dict[str, Any]) -> Floats:
-            product: Floats = kept["product"]
-            if product.shape != V.shape:
-                raise ValueError("another shape")
-            return product
-
-        if self._entries.folder is None:
-            self.passes += 1
-            return self._multiply(V)
-        name = digest_of(self._matrix, V)
-        product = self._entries.get(name, found)
-        if product is None:
-            self.passes += 1
-            product = np.ascontiguousarray(self._multiply(V))  # the layout that an entry keeps
-            self._entries.put(name, {"product": product})
-        return product
 
 
 def _plain(value: NDArray[Any]) -> Any:

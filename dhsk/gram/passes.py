@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import blocks
 from dhsk.errors import InputError
+from dhsk.execution.kept_pass import pass_of_call
 from dhsk.execution.tasks import Result
 from dhsk.execution.workers import current_executor
 from dhsk.gram.plan import LARGEST_GROUP
@@ -39,6 +40,7 @@ def over_groups(
     source: SourceOfTiles,
     tiling: Tiling,
     arguments: Callable[[Group, slice, slice], tuple[Any, ...]],
+    first: int = 0,
 ) -> Iterator[Result]:
     """Call a function for each group of tiles, as tasks: one pass over the matrix.
 
@@ -51,6 +53,8 @@ def over_groups(
     arguments
         Further arguments of a group's task, from the group and the rows and columns that it
         covers. It is called when the task is about to start, when earlier results are known.
+    first
+        Number of groups that are left out, from the first on.
 
     Yields
     ------
@@ -58,14 +62,15 @@ def over_groups(
         Results in the order of the groups on all executors, so that sums of them have the same
         bits everywhere.
     """
-    groups = grouped(tiling.tiles(), LARGEST_GROUP)
+    every = grouped(tiling.tiles(), LARGEST_GROUP)
+    groups = every[first:]
 
     def tasks() -> Iterator[tuple[Any, ...]]:
         for group in groups:
             rows, cols = extent(tiling, group)
             yield source.part(rows, cols), tiling, group, *arguments(group, rows, cols)
 
-    passes, done = passes_of_call(), 0
+    passes, done = passes_of_call(), sum(map(len, every[:first]))
     with closing(_run(function, tasks())) as results:
         for group, result in zip(groups, results, strict=True):
             yield result
@@ -111,9 +116,11 @@ def _multiply_columns(
         backward = (rows, V[rows]) if transposed or mirrored else None
         return forward, backward, V.dtype
 
-    for parts in over_groups(_multiply_group, source, tiling, arguments):
+    kept = pass_of_call(result)
+    for parts in over_groups(_multiply_group, source, tiling, arguments, kept.done):
         for part, values in parts:
             result[:, part] += values
+        kept.advance()
     return result
 
 

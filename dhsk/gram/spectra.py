@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dhsk.arrays import Floats
 from dhsk.bars import Show
 from dhsk.errors import InputError
-from dhsk.execution.checkpoint import Checkpoint, KeptProducts
+from dhsk.execution.checkpoint import Checkpoint
+from dhsk.execution.kept_pass import KeptProducts
 from dhsk.execution.limits import core_count
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.run import Run
@@ -169,8 +170,7 @@ def many_products(
         need = MemoryNeed(method.name, {**method.parts, **_of_tasks(G, width, client is None)})
         need.check(run.room, "give more memory, or ask for less")
         used = G.with_tiles_held(run.room - need.total) if client is None else G
-        checkpoint = Checkpoint(run.journal, "product-")
-        yield checkpoint.replay(used.__matmul__, G.description)
+        yield KeptProducts(Checkpoint(run.journal, "product-"), used.__matmul__, G.description)
 
 
 def _of_tasks(G: TiledMatrix, width: int, here: bool) -> dict[str, int]:

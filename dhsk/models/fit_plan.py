@@ -16,10 +16,11 @@ from dhsk.models.gram_source import KEPT_BYTES as ROWS_BYTES
 from dhsk.models.sources import RowsShape, edge_for, evaluation_bytes
 from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.block_steps import BLOCK
-from dhsk.solvers.pairs import FINE_SAMPLES, STEPPED_COLUMNS, Way
+from dhsk.solvers.pairs import STEPPED_COLUMNS, Way
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import PRODUCT_BYTES
+from dhsk.solvers.whole import FINE_SAMPLES
 from dhsk.units import counted, format_bytes
 
 FIT_BASE_BYTES: Final = 120_000_000

@@ -1,7 +1,7 @@
 """A Gram matrix for solvers: read from tiles, or computed from its samples where that pays."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import vstack
 
 from dhsk.arrays import Floats, Indices, Marked, Rows, blocks, union
+from dhsk.execution.kept_pass import pass_of_call
 from dhsk.execution.limits import core_count
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import current_executor
@@ -51,7 +52,7 @@ HELD_ROWS: Final = 1024
 SPAN_BYTES: Final = 32 * 2**20
 """Bytes of the samples that a task reads to combine columns."""
 
-_SPAN_ROWS: Final = 1024
+SPAN_ROWS: Final = 1024
 """Fewest samples of a task."""
 
 KEPT_BYTES: Final = 128 * 2**20
@@ -196,22 +197,25 @@ class GramSource:
 
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns, on the workers of the current client if there is one."""
-        found = [np.empty((len(part.rows), part.coef.shape[1])) for part in parts]
+        found = [np.zeros((len(part.rows), part.coef.shape[1])) for part in parts]
+        kept = pass_of_call(*found)
         columns = union([part.columns for part in parts], self.n)
         own = [(np.searchsorted(columns, part.columns), part.coef) for part in parts]
         with current_executor() as executor:
             shared = executor.share((self._rows.take(columns), own))
-            tasks = ((self.G, *wanted, shared) for wanted in self._spans(parts))
-            for first, values in executor.run(combine_span, tasks):
+            spans = islice(self._spans(parts), kept.done, None)
+            tasks = ((self.G, *wanted, shared) for wanted in spans)
+            for first, values in executor.run(combine_span, tasks, ordered=True):
                 for out, part, some in zip(found, parts, values, strict=True):
                     start = int(np.searchsorted(part.rows, first))
                     out[start : start + len(some)] = some
+                kept.advance()
         return found
 
     def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Marked, list[Marked]]]:
         """Samples of each task, and places among them of the rows of each part."""
         rows = union([part.rows for part in parts], self.n)
-        each = max(_SPAN_ROWS, int(SPAN_BYTES / row_bytes(self.G)))
+        each = max(SPAN_ROWS, int(SPAN_BYTES / row_bytes(self.G)))
         for some in blocks(len(rows), each):
             span = rows[some]
             ends = [np.searchsorted(part.rows, [span[0], span[-1] + 1]) for part in parts]

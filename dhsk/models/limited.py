@@ -7,7 +7,7 @@ import numpy as np
 
 from dhsk.models.pair_fits import PairFits, PairSolver
 from dhsk.models.single import check_whole
-from dhsk.solvers.dual import Fit, certify, gradient, improve
+from dhsk.solvers.dual import Fit, Steps, certify, gradient, improve
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.sources import Source
 
@@ -34,5 +34,5 @@ class LimitedSolver(PairSolver):
         K, dual = source.block(pair.members), pair.dual
         b, f = np.zeros(dual.shape), np.broadcast_to(dual.sign, dual.shape).copy()
         columns = [c for c in range(len(b)) if not dual.trivial(c)]
-        work = improve(K, dual, b, f, columns, self.tol, self.most)
+        work = improve(K, dual, b, f, columns, self.tol, Steps(self.most, self.most * len(b)))
         return certify(dual, b, gradient(K, dual, b), work, self.tol)

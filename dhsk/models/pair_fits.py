@@ -19,10 +19,18 @@ from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.held_out import SupportVectors, held_out_decisions, sample_bytes
-from dhsk.solvers.pairs import PairTask, Solved, solve_pairs, solve_whole, way_of
+from dhsk.solvers.pairs import solve_pairs, way_of
 from dhsk.solvers.problems import Pair, make_pair, make_pairs, members_of_classes
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import Source
+from dhsk.solvers.whole import (
+    BegunPair,
+    BegunPairs,
+    PairTask,
+    Solved,
+    Unsolved,
+    solve_whole,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +100,14 @@ class SharedProblems:
         """Samples of each class."""
         return members_of_classes(self.codes)
 
-    def task(self, part: PairPart) -> PairTask:
-        """Problems of a part, on its matrix."""
+    def task(self, part: PairPart, begun: BegunPair | None = None) -> PairTask:
+        """Problems of a part, on its matrix, of which some may be done."""
         problem = self.problems[part.kernel]
         classes = list(combinations(range(len(self.classes)), 2))[part.pair]
         C = [value * problem.unit for value in problem.C]
         pair = make_pair(classes, self.classes, self.weights[list(part.folds)], C)
         ball = self.balls and 0 in part.folds  # the same for every fold
-        return PairTask(part, problem.source, pair, ball)
+        return PairTask(part, problem.source, pair, ball, begun)
 
 
 def _words_of(_shared: Any, parts: Sequence[PairPart], *_: Any) -> str:
@@ -123,10 +131,15 @@ def _memory_of(shared: Any, parts: Sequence[PairPart], *_: Any) -> int:
 
 @told_as(_words_of, _memory_of)
 def solve_parts(
-    shared: SharedProblems, parts: Sequence[PairPart], tol: float, fine: bool
-) -> list[tuple[PairPart, list[Fit], float]]:
+    shared: SharedProblems,
+    parts: Sequence[PairPart],
+    begun: Sequence[BegunPair | None],
+    tol: float,
+    fine: bool,
+) -> list[Solved | Unsolved]:
     """Solve the problems of some parts on their whole matrices: the task that workers run."""
-    return [solve_whole(shared.task(part), tol, fine) for part in parts]
+    tasks = map(shared.task, parts, begun)
+    return [solve_whole(task, tol, fine) for task in tasks]
 
 
 def decide_part(
@@ -154,7 +167,7 @@ class PairSolver:
     entries: Checkpoint = NOWHERE
     """Where finished fits are kept."""
     fine: bool = False
-    """Whether to continue below the tolerance, see `dhsk.solvers.pairs.solve_block`."""
+    """Whether to continue below the tolerance, see `dhsk.solvers.whole.solve_block`."""
     balls: bool = False
     """Whether to compute the balls that contain the samples of the pairs."""
     on_fits: Callable[[int, bool], None] = lambda _count, _found: None
@@ -332,11 +345,22 @@ class PairSolver:
         each = 1 if self._most > FEW_SAMPLES else max(1, len(small) // MANY_TASKS)
         groups = [small[some] for some in blocks(len(small), each)]
         admission = Admission(self.share.shared, map(self._bytes_of, groups), groups)
+        begun = BegunPairs(self.entries, digest_of([one.name for one in self.problems]))
         while admission.waiting:
-            own = ((self._shared, group, self.tol, self.fine) for group in admission)
-            for solved in executor.run(solve_parts, own):
-                admission.release(self._bytes_of([part for part, *_ in solved]))
-                yield from solved
+            own = (
+                (self._shared, group, self._begun_of(group, begun), self.tol, self.fine)
+                for group in admission
+            )
+            for found in executor.run(solve_parts, own):
+                size = self._bytes_of([part for part, *_ in found])
+                admission.release(size)
+                for one in found:
+                    if isinstance(one, Unsolved):
+                        begun.put(one)
+                        admission.waiting.append((size, [one.key]))
+                        continue
+                    yield one
+                    begun.drop(one[0])
         others = (part for part in parts if not self._whole(part.kernel))
         for _, some in groupby(others, key=lambda part: part.kernel):
             group = list(some)
@@ -349,6 +373,10 @@ class PairSolver:
                 watch=replace(self.watch, name=self._rounds_of(group)),
                 found=kept,
             )
+
+    def _begun_of(self, parts: Sequence[PairPart], begun: BegunPairs) -> list[BegunPair | None]:
+        """What is done of each part."""
+        return [begun.of(part, self._sizes[part.pair]) for part in parts]
 
     def _bytes_of(self, parts: Sequence[PairPart]) -> int:
         """Memory of the largest matrix of some parts, which are solved one after the other."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
+from dhsk.execution.kept_pass import pass_of_call
 from dhsk.execution.limits import core_count
 from dhsk.execution.threads import Threads
 from dhsk.gram.memory import product_bytes
@@ -87,14 +88,14 @@ class RowsSource:
     def product(self, V: Floats) -> Floats:
         """Product with V."""
         out, passes = np.zeros((self.n, V.shape[1])), passes_of_call()
-        pairs = list(self._pairs(self.n))
-        tasks = ((i, j, V) for i, j in pairs)
-        found = self._executor.run(self._products, tasks, ordered=True)
-        for done, (i, j, above, below) in enumerate(found, 1):
+        pairs, kept = list(self._pairs(self.n)), pass_of_call(out)
+        tasks = ((i, j, V) for i, j in pairs[kept.done :])
+        for i, j, above, below in self._executor.run(self._products, tasks, ordered=True):
             out[i] += above
             if below is not None:
                 out[j] += below
-            passes.part(done, len(pairs))
+            kept.advance()
+            passes.part(kept.done, len(pairs))
         return out
 
     def _products(
@@ -118,15 +119,18 @@ class RowsSource:
 
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns, on all cores."""
-        out = [np.empty((len(part.rows), part.coef.shape[1])) for part in parts]
+        out = [np.zeros((len(part.rows), part.coef.shape[1])) for part in parts]
+        kept = pass_of_call(*out)
         tasks = (
             (number, part, columns, some)
             for number, part in enumerate(parts)
             for columns in [self._columns(part)]
             for some in blocks(len(part.rows), rows_at_once(len(part.rows)))
         )
-        for number, some, found in Threads(core_count()).run(self._task, tasks):
+        left = islice(tasks, kept.done, None)
+        for number, some, found in Threads(core_count()).run(self._task, left, ordered=True):
             out[number][some] = found
+            kept.advance()
         return out
 
     def _columns(self, part: Combination) -> Any:

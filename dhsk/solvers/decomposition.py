@@ -19,11 +19,13 @@ References
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dhsk.arrays import Floats, Indices, union
 from dhsk.execution.checkpoint import NOWHERE, Checkpoint, KeptState, Resumable
+from dhsk.execution.kept_pass import passes_kept
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.dual import Fit, certify
 from dhsk.solvers.problems import Pair
@@ -121,15 +123,18 @@ class Decomposition:
         kept = watch.kept(Together(list(states.values()), shared))
         while some := {k: state for k, state in states.items() if not state.ended}:
             source.expect_columns(shared["share"])
-            for _ in _solved_on_sets(source, some, self, executor):
-                kept.keep()
+            while not all(state.solved for state in some.values()):
+                for _ in _solved_on_sets(source, some, self, executor):
+                    kept.keep()
             going_on = [state for state in some.values() if not state.ended]
-            looked = _look(source, going_on, _by_class if len(states) > 1 else _together)
+            split = _by_class if len(states) > 1 else _together
+            looked, begun = _look(source, going_on, split, watch)
             for state in going_on:
                 state.judge()
             share = max(shared["share"], _share(states.values()))
             shared.update(entries=shared["entries"] + looked, share=share)
             kept.keep(last=all(state.ended for state in states.values()))
+            watch.checkpoint.drop(*begun)
             watch.on_round(_round(states.values(), int(shared["entries"])))
         # For those who go on, also in a call that resumes here.
         source.expect_columns(shared["share"])
@@ -197,10 +202,13 @@ _Split = Callable[[Pair, Indices], list[tuple[int, Indices]]]
 """Divides samples of a pair into those that pairs may share, with a number."""
 
 
-def _look(source: Source, states: Sequence[WorkingSet], split: _Split) -> int:
-    """Compute the gradients of the samples to look at; return the number of entries computed.
+def _look(
+    source: Source, states: Sequence[WorkingSet], split: _Split, watch: RoundWatch
+) -> tuple[int, list[str]]:
+    """Compute the gradients of the samples to look at.
 
-    Pairs that share a class share the columns of its support vectors at its own samples.
+    Pairs that share a class share the columns of its support vectors at its own samples. Returns
+    the number of entries computed, and the names under which sums are in the checkpoint.
     """
     groups: dict[tuple[int, int], list[_Side]] = {}
     for state in states:
@@ -211,10 +219,12 @@ def _look(source: Source, states: Sequence[WorkingSet], split: _Split) -> int:
             for other, vectors in split(state.pair, support):
                 groups.setdefault((own, other), []).append(_Side(state, some, vectors))
     parts = [_combination(sides, source.n) for sides in groups.values()]
-    combined = source.combine(parts) if parts else []
+    given: list[Any] = [one for part in parts for one in (part.rows, part.columns, part.coef)]
+    with passes_kept(watch.checkpoint, watch.name, *given) as begun:
+        combined = source.combine(parts) if parts else []
     for part, sides, found in zip(parts, groups.values(), combined, strict=True):
         _subtract(part, sides, found)
-    return sum(part.entries for part in parts)
+    return sum(part.entries for part in parts), begun
 
 
 def _by_class(pair: Pair, samples: Indices) -> list[tuple[int, Indices]]:

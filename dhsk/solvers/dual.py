@@ -10,10 +10,11 @@ times (six pairs of digits, seven times and five C: 80,434 steps from the smalle
 the time before).
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,13 @@ from dhsk.solvers.smo import ascend, diagonal_of, rounding_of, settle
 
 MAX_STEPS: Final = 10_000_000
 """Most steps of a column, or 100 a sample if those are more: LIBSVM's limit."""
+
+CHANGES_OF_TASK: Final = 1 << 33
+"""Changed entries of a gradient after which a task ends, and another one goes on: its state goes
+into the checkpoint. An entry takes 0.8 ns where the matrix is in the cache, 2 to 3 where not."""
+
+STEPS_OF_TASK: Final = 32
+"""Least steps of such a task for each variable, for which computing the matrix again is little."""
 
 _ROWS: Final = 128
 """Rows of the matrix that all columns use before the next ones: they stay in the cache."""
@@ -112,6 +120,23 @@ class Fit:
     converged: bool
 
 
+def most_steps(n: int) -> int:
+    """Most steps of a column of n variables."""
+    return max(MAX_STEPS, 100 * n)
+
+
+class Steps(NamedTuple):
+    """Most steps of a column, and of all of them."""
+
+    column: int
+    all: int = sys.maxsize
+
+    @classmethod
+    def of_task(cls, n: int) -> Self:
+        """Most steps of a task on the problems of n variables."""
+        return cls(most_steps(n), max(CHANGES_OF_TASK // n, STEPS_OF_TASK * n))
+
+
 def improve(
     K: NDArray[Any],
     dual: Dual,
@@ -119,24 +144,26 @@ def improve(
     f: Floats,
     columns: Sequence[int],
     tol: float,
-    most: int | None = None,
+    steps: Steps | None = None,
 ) -> Floats:
     """Solve some columns, ascending, in place; return steps and seconds of all, (2, columns).
 
     K is (n, padded(n)), see `smo.ascend`; b and f are coefficients and gradients, (columns, n). A
-    column that is still 0 gets a warm start from the one before in its chain. `most` bounds the
-    steps of a column, by default `MAX_STEPS` or 100 a sample.
+    column that is still 0 gets a warm start from the one before in its chain.
     """
     work, diagonal = np.zeros((2, dual.shape[0])), diagonal_of(K)
-    most = max(MAX_STEPS, 100 * dual.shape[1]) if most is None else most
+    limit = steps or Steps(most_steps(dual.shape[1]))
     for column in columns:
         begin, bounds = perf_counter(), dual.bounds(column)
+        room = min(limit.column, limit.all - int(work[0].sum()))
+        if not room:
+            break
         if column % dual.chain and not b[column].any():
             start_from_smaller_box(dual, b, f, column)
             settle(b[column], *bounds)
-        steps, _ = ascend(K, bounds, b[column], f[column], tol, most, diagonal)
+        count, _ = ascend(K, bounds, b[column], f[column], tol, room, diagonal)
         settle(b[column], *bounds)
-        work[:, column] = steps, perf_counter() - begin
+        work[:, column] = count, perf_counter() - begin
     return work
 
 

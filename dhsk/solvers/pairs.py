@@ -2,42 +2,28 @@
 
 import math
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
 from dhsk.execution.tasks import Executor
-from dhsk.solvers.ball import balls_about_means, smallest_ball
+from dhsk.solvers.ball import balls_about_means
 from dhsk.solvers.block_steps import SETS_PART, BlockSteps, entries_of_pair, solve_pair
 from dhsk.solvers.decomposition import Decomposition, Round, RoundWatch
-from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve, unfinished
-from dhsk.solvers.problems import Pair
 from dhsk.solvers.rounds import solve_in_rounds
-from dhsk.solvers.smo import largest_entry, matrix_bytes
+from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import Source
+from dhsk.solvers.whole import (
+    FINE_SAMPLES,
+    BegunPairs,
+    PairTask,
+    Solved,
+    Unsolved,
+    solve_whole,
+)
 from dhsk.solvers.working_set import SUPPORT_SHARE
-
-SINGLE_TOLERANCE: Final = 1e-4
-"""Violation down to which steps are made in float32; below it they follow rounding errors."""
-
-FINE_TOLERANCE: Final = 1e-10
-"""Violation at which decision values of equivalent problems, such as with weights or with repeated
-samples, agree to the nine digits that scikit-learn's checks ask for."""
-
-MORE_STEPS: Final = 4
-"""Limit of the steps to `FINE_TOLERANCE`, as a multiple of those before. Measured: from 1e-3 they
-take two to three times as many."""
-
-FINE_SAMPLES: Final = 2048
-"""Most samples of a problem that is solved to `FINE_TOLERANCE`. Measured on pairs of about 4,000
-MNIST images, it took 8 and 25 % more processor time for the whole fit (s = 1, C = 100 and s = 0.7,
-C = 10)."""
-
-BALL_TOLERANCE: Final = 1e-3
-"""Tolerance of squared radii: bounds on the capacity are rounded up to whole numbers."""
 
 STEPPED_COLUMNS: Final = 3
 """Most problems of all pairs of a matrix that are solved in steps on blocks where matrices fit in
@@ -47,43 +33,8 @@ images of MNIST took 2.5 times as long in steps, with a tenth of the labels draw
 STEPS_SHARE: Final = 0.05
 """As `SUPPORT_SHARE` of working sets, where steps on blocks are the other way."""
 
-_POLISHES: Final = 3
-"""Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
-
-_LARGEST_SINGLE: Final = 1e30
-"""Largest entry of a matrix for which steps in float32 do not overflow."""
-
-
-@dataclass(frozen=True, eq=False)
-class PairTask:
-    """A pair of classes on a matrix, solved as one task."""
-
-    key: Any
-    """Identifies the task."""
-    source: Source
-    pair: Pair
-    ball: bool = False
-    """Whether to compute the smallest ball that contains the samples of the pair."""
-
-    def fits(self, room: int) -> bool:
-        """Whether its whole matrix takes at most room bytes."""
-        return matrix_bytes(len(self.pair.members), self.source.dtype) <= room
-
-    @property
-    def columns(self) -> int:
-        """Number of problems."""
-        return self.pair.dual.shape[0]
-
-    def way(self, room: int) -> "Way":
-        """How it is solved, see `way_of`."""
-        return way_of(len(self.pair.members), self.source, room, ball=self.ball)
-
-
 Way: TypeAlias = Literal["whole matrices", "working sets", "rounds"]
 """How the problems of a pair are solved, see `way_of`."""
-
-Solved: TypeAlias = tuple[Any, list[Fit], float]
-"""Key of a task, one fit for each of its columns, and the squared radius of the ball, or 0."""
 
 
 def way_of(n: int, source: Source, room: int, *, ball: bool = False) -> Way:
@@ -115,17 +66,17 @@ def solve_pairs(
     `dhsk.solvers.decomposition`, is solved in steps on blocks if the source has an approximation
     and the columns are few, or the matrix takes more than room bytes; others on the whole matrix,
     or in rounds. Of these, what an earlier run has `found` is not solved again. The option `fine`
-    is for `solve_block`.
+    is for `dhsk.solvers.whole.solve_block`.
     """
     large: dict[int, list[PairTask]] = {}
     known, watch = found or {}, watch or RoundWatch()
 
     def whole(some: Iterable[PairTask]) -> Iterator[Solved]:
-        return executor.run(solve_whole, ((task, tol, fine) for task in some))
+        return _solve_whole(some, tol, fine, executor, watch)
 
     def small() -> Iterator[PairTask]:
         for task in tasks:
-            if task.way(room) == "whole matrices":
+            if _way(task, room) == "whole matrices":
                 yield task
             else:
                 large.setdefault(id(task.source), []).append(task)
@@ -136,7 +87,7 @@ def solve_pairs(
         left, starts = own, dict[int, Floats]()
         free = quick is not None and quick.bilinear  # nothing is saved by few samples
         few = quick is not None and sum(task.columns for task in own) <= STEPPED_COLUMNS
-        if all(task.way(room) == "working sets" for task in own) and not free:
+        if all(_way(task, room) == "working sets" for task in own) and not free:
             fitting = all(task.fits(room) for task in own)
             leave = STEPS_SHARE if few else SUPPORT_SHARE if fitting else math.inf
             largest = largest_block(room, own[0].source.dtype)
@@ -153,6 +104,35 @@ def solve_pairs(
             yield from _solve_in_blocks(stepping, quick, starts, tol, room, watch)
         elif others:
             yield from _solve_in_rounds(others, known.keys(), tol, room, executor, watch)
+
+
+def _way(task: PairTask, room: int) -> Way:
+    """How a pair is solved."""
+    return way_of(len(task.pair.members), task.source, room, ball=task.ball)
+
+
+def _solve_whole(
+    tasks: Iterable[PairTask], tol: float, fine: bool, executor: Executor, watch: RoundWatch
+) -> Iterator[Solved]:
+    """Solve pairs on their whole matrices, in as many tasks as each takes."""
+    known, begun = dict[Any, PairTask](), BegunPairs(watch.checkpoint, watch.name)
+
+    def going_on(some: Iterable[PairTask]) -> Iterator[tuple[PairTask, float, bool]]:
+        for task in some:
+            known[task.key] = task
+            yield replace(task, begun=begun.of(task.key, len(task.pair.members))), tol, fine
+
+    left: Iterable[PairTask] = tasks
+    while left:
+        open_ = []
+        for found in executor.run(solve_whole, going_on(left)):
+            if isinstance(found, Unsolved):
+                begun.put(found)
+                open_.append(known[found.key])
+            else:
+                yield found
+                begun.drop(found[0])
+        left = open_
 
 
 def _first_part(watch: RoundWatch) -> Callable[[Round], None]:
@@ -216,41 +196,3 @@ def _solve_in_rounds(
 def largest_block(room: int, dtype: "np.dtype[Any]") -> int:
     """Number of samples, at least two, whose matrix takes at most room bytes."""
     return max(2, int(np.sqrt(room / dtype.itemsize)) // 64 * 64)
-
-
-def solve_whole(task: PairTask, tol: float, fine: bool) -> Solved:
-    """Solve a pair whose matrix fits in memory: the task that workers run."""
-    K = task.source.block(task.pair.members)
-    fits = solve_block(K, task.pair.dual, tol, fine=fine)
-    return task.key, fits, smallest_ball(K, BALL_TOLERANCE).radius2 if task.ball else 0.0
-
-
-def solve_block(K: NDArray[Any], dual: Dual, tol: float, *, fine: bool = False) -> list[Fit]:
-    """Solve all columns to a KKT violation of tol on a matrix in memory, (n, padded(n)).
-
-    With `fine`, float64 matrices of up to `FINE_SAMPLES` samples are solved to `FINE_TOLERANCE` if
-    `MORE_STEPS` are enough. This is for a model that is kept: in a grid, where the steps take most
-    of the time, tol is enough.
-    """
-    b = np.zeros(dual.shape)
-    f = np.broadcast_to(dual.sign, dual.shape).copy()
-    # Steps are bound by memory bandwidth: in float32 they take 0.7 to 0.8 of the time. The rest of
-    # the way, if any is left, starts from a recomputed gradient in the matrix's own type.
-    coarse = max(tol, SINGLE_TOLERANCE)
-    entry = largest_entry(K)
-    half = K.astype(np.float32, copy=False) if entry <= _LARGEST_SINGLE else K
-    work = improve(half, dual, b, f, range(len(b)), coarse)
-    del half
-    f = gradient(K, dual, b)
-    for _ in range(_POLISHES):
-        left = unfinished(dual, b, f, tol, entry)
-        if not left:
-            break
-        work += improve(K, dual, b, f, left, tol)
-        f = gradient(K, dual, b)
-    if fine and K.dtype == np.float64 and len(K) <= FINE_SAMPLES:
-        for column in unfinished(dual, b, f, FINE_TOLERANCE, entry):
-            most = int(MORE_STEPS * work[0, column])
-            work += improve(K, dual, b, f, [column], FINE_TOLERANCE, most)
-        f = gradient(K, dual, b)
-    return certify(dual, b, f, work, tol)

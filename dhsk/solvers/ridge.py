@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import NOWHERE, Checkpoint, KeptState
+from dhsk.execution.kept_pass import passes_kept
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.run_progress import passes_of_call
 from dhsk.solvers.block_gradients import BlockConjugateGradients
@@ -119,18 +120,22 @@ def solve_ridge(
     whole_parameter("max_passes", max_passes, 2)
     shift = _check_shapes(source, Y, np.asarray(alpha, dtype=np.float64))
     _, exponents = np.frexp(np.abs(Y).max(axis=0))  # scaled exactly, so that no square overflows
-    means = means or Means()
+    means, begun = means or Means(), list[str]()
 
     def multiply(V: Floats) -> Floats:
+        means.checkpoint.drop(*begun)  # of the pass before, which is in the state
+        with passes_kept(means.checkpoint, means.name, V) as names:
+            product = source.product(V)
+        begun[:] = names
         # The layout of a plain sum would be that of the temporary array that numpy reuses.
-        product: Floats = np.add(source.product(V), shift * V, order="C")
-        return product
+        return np.asarray(np.add(product, shift * V, order="C"))
 
     method = BlockConjugateGradients if block else ConjugateGradients
     run = method(multiply, np.ldexp(Y, -exponents), shift, means.preconditioner)
     kept = means.checkpoint.state(run, means.name)
     _descend(run, tol, max_passes, kept)
     kept.drop()
+    means.checkpoint.drop(*begun)
     residual = run.residual()
     coef = np.ldexp(run.B, exponents)
     record = LanczosRecord(run.steps)

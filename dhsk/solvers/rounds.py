@@ -18,13 +18,16 @@ import numpy as np
 
 from dhsk.arrays import Floats, Indices
 from dhsk.caching import cached_value
+from dhsk.execution.kept_pass import passes_kept
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import (
     Fit,
+    Steps,
     certify,
     improve,
     least_violation,
+    most_steps,
     unfinished,
     violation_and_intercept,
 )
@@ -52,7 +55,7 @@ GOLDEN_RATIO: Final = 0.6180339887498949
 class RoundState(PairState):
     """State of the problems of a pair."""
 
-    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "work", "direction", "free", "ascent")
+    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "work", "chosen", "direction", "free", "ascent")
     VALUES: ClassVar[tuple[str, ...]] = ("left", "moved", "ended", "improved", "ascends")
 
     def __init__(self, pair: Pair) -> None:
@@ -66,6 +69,8 @@ class RoundState(PairState):
         self.ended = False
         self.improved = False
         """Whether the subproblem of this round is solved."""
+        self.chosen = np.zeros(0, np.intp)
+        """Variables of a subproblem that is begun."""
         self.ascends = False
         """Whether conjugate gradients have begun; their state is below, for each column."""
         self.direction = np.zeros(pair.dual.shape)
@@ -94,16 +99,21 @@ class RoundState(PairState):
                 best[ranked] = np.minimum(best[ranked], rank)
         return np.sort(np.argsort(best, kind="stable")[:count])
 
-    def part(self, number: int, source: Source, chosen: Indices) -> "PartTask":
-        """Subproblems in the chosen variables, from the current coefficients."""
+    def part(self, number: int, source: Source, count: int) -> "PartTask":
+        """Subproblems in the worst variables, or those begun, from the current coefficients."""
+        chosen = self.chosen if len(self.chosen) else self.worst(count)
         return PartTask(number, source, self.pair, chosen, self.b[:, chosen], self.f[:, chosen])
 
-    def take(self, chosen: Indices, b: Floats) -> None:
-        """Take the solution of the subproblems in the chosen variables."""
-        self.improved = True
-        self.moved |= bool((self.b[:, chosen] != b).any())
-        self.b[:, chosen] = b
-        for column in self.left:
+    def take(self, found: "PartSolution") -> None:
+        """Take the solution of subproblems."""
+        self.work += found.work
+        tired = bool(self.work[0].max() >= most_steps(self.pair.dual.shape[1]))
+        self.improved = found.finished or tired
+        self.chosen = self.chosen[:0] if self.improved else found.chosen
+        self.moved |= bool((self.b[:, found.chosen] != found.b).any())
+        self.b[:, found.chosen] = found.b
+        self.f[:, found.chosen] = found.f
+        for column in self.left if self.improved else ():
             settle(self.b[column], *self.pair.dual.bounds(column))
 
     def _violation(self, column: int) -> float:
@@ -136,7 +146,7 @@ def solve_in_rounds(
     for k in [k for k, state in states.items() if state.ended]:
         yield k, states.pop(k).certified(tol)
     while states:
-        if not any(state.ascends for state in states.values()):
+        if not rounds.looked:
             rounds.improve_parts(states, largest, executor)
             for k in rounds.ended(states):
                 yield k, states.pop(k).certified(tol)
@@ -149,8 +159,8 @@ class _Rounds:
     def __init__(
         self, source: Source, every: list[RoundState], tol: float, watch: RoundWatch
     ) -> None:
-        self._source, self._tol = source, tol
-        self._counts = {"passes": 0, "ascents": 0}
+        self._source, self._tol, self._watch = source, tol, watch
+        self._counts = {"passes": 0, "ascents": 0, "looked": 0}
         self._kept = watch.kept(Together(every, self._counts))
         self._entry = float(np.abs(source.diagonal()).max())
 
@@ -158,25 +168,47 @@ class _Rounds:
         self, states: dict[int, RoundState], largest: int, executor: Executor
     ) -> None:
         """Solve a subproblem of each pair in its worst variables."""
-        tasks = [
-            (state.part(k, self._source, state.worst(largest)), state.left, self._tol)
-            for k, state in states.items()
-            if not state.improved
-        ]
-        for k, chosen, b, work in executor.run(improve_part, tasks):
-            states[k].take(chosen, b)
-            states[k].work += work
-            self._kept.keep()
+        while open_ := {k: state for k, state in states.items() if not state.improved}:
+            tasks = [
+                (state.part(k, self._source, largest), state.left, self._tol)
+                for k, state in open_.items()
+            ]
+            for found in executor.run(improve_part, tasks):
+                states[found.number].take(found)
+                self._kept.keep()
 
     def ended(self, states: dict[int, RoundState]) -> list[int]:
         """Recompute the gradients; the numbers of the pairs that have ended."""
-        _renew_gradients(self._source, list(states.values()))
+        begun = self._renew_gradients(list(states.values()))
         self._counts["passes"] += 1
         for state in states.values():
             state.left = unfinished(state.pair.dual, state.b, state.f, self._tol, self._entry)
             state.ended = not state.left or not state.moved or self._counts["passes"] > MAX_PASSES
             state.moved = state.improved = False
+        self._counts["looked"] = 1
+        self._kept.keep()
+        self._watch.checkpoint.drop(*begun)
         return [k for k, state in states.items() if state.ended]
+
+    @property
+    def looked(self) -> bool:
+        """Whether the gradients are known, and conjugate gradients are next."""
+        return bool(self._counts["looked"])
+
+    def _renew_gradients(self, states: list[RoundState]) -> list[str]:
+        """Recompute the gradients s - K b of the unfinished columns; the entries of the pass."""
+        wanted = [(state, c) for state in states for c in state.left]
+        vectors = [(state.pair.members, state.b[c]) for state, c in wanted]
+        found, begun = self._products(vectors)
+        for (state, c), product in zip(wanted, found, strict=True):
+            state.f[c] = state.pair.dual.sign - product
+        return begun
+
+    def _products(self, vectors: list[tuple[Indices, Floats]]) -> tuple[list[Floats], list[str]]:
+        """Products with sparse vectors in one pass, and the names of its entries."""
+        what = [self._watch.name, *(values for _, values in vectors)]
+        with passes_kept(self._watch.checkpoint, *what) as begun:
+            return list(products(self._source, vectors)), begun
 
     def ascend(self, states: list[RoundState]) -> None:
         """Run conjugate gradients in all columns where that helps."""
@@ -190,11 +222,14 @@ class _Rounds:
             if not solvers:
                 break
             vectors = [(solver.members, solver.direction) for solver in solvers]
-            for solver, product in zip(solvers, products(self._source, vectors), strict=True):
+            found, begun = self._products(vectors)
+            for solver, product in zip(solvers, found, strict=True):
                 solver.move(product)
             self._counts["ascents"] += 1
             self._kept.keep()
-        self._counts.update(passes=self._counts["passes"] + self._counts["ascents"], ascents=0)
+            self._watch.checkpoint.drop(*begun)
+        passes = self._counts["passes"] + self._counts["ascents"]
+        self._counts.update(passes=passes, ascents=0, looked=0)
         for state in states:
             state.ascends = False
         if states:  # whoever has all fits may have dropped the entry
@@ -213,30 +248,34 @@ class PartTask:
     f: Floats
 
 
-def improve_part(
-    task: PartTask, columns: list[int], tol: float
-) -> tuple[int, Indices, Floats, Floats]:
-    """Solve some columns of the subproblems of a pair: the task that workers run.
+@dataclass(frozen=True, eq=False)
+class PartSolution:
+    """What a `PartTask` has found: new coefficients and gradients, (columns, m).
 
-    Returns the number of the pair, the variables, their new coefficients, and steps and seconds of
-    each column, (2, columns).
+    The work are steps and seconds of each column, (2, columns). What is not `finished` is only as
+    near to the solution as a task gets.
     """
+
+    number: int
+    chosen: Indices
+    b: Floats
+    f: Floats
+    work: Floats
+    finished: bool
+
+
+def improve_part(task: PartTask, columns: list[int], tol: float) -> PartSolution:
+    """Solve some columns of the subproblems of a pair: the task that workers run."""
     K = task.source.block(task.pair.members[task.chosen])
     dual = task.pair.dual.part(task.chosen)
     if task.b.any() or (task.f != dual.sign).any():
         # A warm start by the previous column needs all other coefficients of both to be 0.
         dual = replace(dual, chain=1)
     b, f = task.b.copy(), task.f.copy()  # the arrays of a task may be read-only
-    work = improve(K, dual, b, f, columns, tol / 2)
-    return task.number, task.chosen, b, work
-
-
-def _renew_gradients(source: Source, states: list[RoundState]) -> None:
-    """Recompute the gradients s - K b of the unfinished columns."""
-    wanted = [(state, c) for state in states for c in state.left]
-    vectors = [(state.pair.members, state.b[c]) for state, c in wanted]
-    for (state, c), product in zip(wanted, products(source, vectors), strict=True):
-        state.f[c] = state.pair.dual.sign - product
+    steps = Steps.of_task(len(K))
+    work = improve(K, dual, b, f, columns, tol / 2, steps)
+    finished = bool(work[0].sum() < steps.all)
+    return PartSolution(task.number, task.chosen, b, f, work, finished)
 
 
 class _Ascent(NamedTuple):

@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dhsk.arrays import Floats, Indices
-from dhsk.solvers.dual import Dual, gradient, improve, violation_and_intercept
+from dhsk.solvers.dual import (
+    Dual,
+    Steps,
+    gradient,
+    improve,
+    most_steps,
+    violation_and_intercept,
+)
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import Source
 
@@ -53,6 +60,8 @@ class SetSolution:
         Coefficients and gradients of all samples of the task, (columns, m).
     work
         Steps and seconds, (2, columns).
+    finished
+        Whether these are solutions, and not only as near to them as a task gets.
     """
 
     number: int
@@ -60,6 +69,7 @@ class SetSolution:
     b: Floats
     f: Floats
     work: Floats
+    finished: bool
 
 
 def solve_on_set(task: SetTask, columns: list[int], tol: float) -> SetSolution:
@@ -71,8 +81,8 @@ def solve_on_set(task: SetTask, columns: list[int], tol: float) -> SetSolution:
     while True:
         grown.solve(tol)
         joining = grown.violators(tol)
-        if not len(joining) or not grown.has_room_for(len(joining)):
-            return SetSolution(task.number, grown.inside, grown.b, grown.f, grown.work)
+        if not grown.effort or not len(joining) or not grown.has_room_for(len(joining)):
+            return grown.solution
         grown.join(joining)
 
 
@@ -87,6 +97,14 @@ class _GrowingSet:
         self.b[:, :size] = task.b
         self.f = np.broadcast_to(task.dual.sign, shape).copy()
         self._K = task.source.block(task.samples[:size])
+        self.effort = Steps.of_task(size).all
+        """Steps that are left."""
+
+    @property
+    def solution(self) -> SetSolution:
+        """What was found."""
+        found = self.inside, self.b, self.f, self.work
+        return SetSolution(self._task.number, *found, finished=self.effort > 0)
 
     @property
     def _outside(self) -> Indices:
@@ -98,7 +116,10 @@ class _GrowingSet:
         if b.any():
             dual = replace(dual, chain=1)  # each column starts from its own coefficients
         f = gradient(self._K, dual, b)
-        self.work += improve(self._K, dual, b, f, self._columns, tol)
+        steps = Steps(most_steps(len(self._K)), self.effort)
+        work = improve(self._K, dual, b, f, self._columns, tol, steps)
+        self.effort -= int(work[0].sum())
+        self.work += work
         self.b[:, self.inside] = b
         self.f[:, self.inside] = gradient(self._K, dual, b)
         self._look()

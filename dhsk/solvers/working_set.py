@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dhsk.arrays import Floats, Indices
-from dhsk.solvers.dual import Dual, least_violation, violation_and_intercept
+from dhsk.solvers.dual import Dual, least_violation, most_steps, violation_and_intercept
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.subproblem import SetSolution, excess_of, middles_of
 from dhsk.solvers.together import PairState
@@ -98,7 +98,7 @@ class WorkingSet(PairState):
     ring
         Samples nearest to those of the set, ascending, which join it if they are violators.
     solved
-        Whether the problems are solved on the set.
+        Whether the problems are solved on the set, and not only begun.
     rows
         Samples to look at next, ascending.
     left
@@ -179,12 +179,15 @@ class WorkingSet(PairState):
         self._moved = bool((self.b[here] != solution.b[left]).any())
         self.b[here], self.f[here] = solution.b[left], solution.f[left]
         self.work += solution.work
-        self.solved = True
+        tired = bool(self.work[0].max() >= most_steps(self.pair.dual.shape[1]))
+        self.solved = solution.finished or tired
         if self._moved:
             self._is_stale[:] = True
         self._is_stale[self.pool] = False
         self.members = np.sort(self.pool[solution.inside])
         self.ring = np.setdiff1d(self.ring, self.members, assume_unique=True)
+        if not self.solved:
+            return
         self._rounds += 1
         if self._foresees:
             self._foresee_from_set()

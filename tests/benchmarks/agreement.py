@@ -35,10 +35,11 @@ from dhsk.execution.threads import Threads
 from dhsk.solvers import working_set
 from dhsk.solvers.decomposition import Decomposition
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.pairs import PairTask, solve_pairs
+from dhsk.solvers.pairs import solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource
 from dhsk.solvers.votes import vote
+from dhsk.solvers.whole import PairTask
 
 TOL = 1e-5
 

@@ -12,10 +12,10 @@ from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.threads import Threads
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver
 from dhsk.solvers.ball import smallest_ball
-from dhsk.solvers.pairs import BALL_TOLERANCE, solve_block, solve_whole
 from dhsk.solvers.problems import make_pairs
 from dhsk.solvers.rounds import improve_part
 from dhsk.solvers.sources import ArraySource
+from dhsk.solvers.whole import BALL_TOLERANCE, solve_block, solve_whole
 
 N = 90
 TOL = 1e-6

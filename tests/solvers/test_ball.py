@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 
 from dhsk.solvers.ball import Ball, balls_about_means, capacity, smallest_ball
 from dhsk.solvers.dual import Dual
-from dhsk.solvers.pairs import solve_block
 from dhsk.solvers.smo import ascend, padded
 from dhsk.solvers.sources import ArraySource
+from dhsk.solvers.whole import solve_block
 
 TOL = 1e-6
 """Of the balls: a squared radius may be too large by this part of itself."""

@@ -21,9 +21,10 @@ from dhsk.solvers import block_steps
 from dhsk.solvers.block_steps import BlockSteps, solve_pair
 from dhsk.solvers.decomposition import Round, RoundWatch
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.pairs import PairTask, solve_pairs
+from dhsk.solvers.pairs import solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource, Source
+from dhsk.solvers.whole import PairTask
 from tests.optimum import assert_optimal
 
 TOL = 1e-5

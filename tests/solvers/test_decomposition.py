@@ -16,10 +16,11 @@ from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.threads import Threads
 from dhsk.solvers.decomposition import Decomposition, Round, RoundWatch
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.pairs import PairTask, solve_pairs
+from dhsk.solvers.pairs import solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource, Combination, Panel
 from dhsk.solvers.together import Together
+from dhsk.solvers.whole import PairTask
 from dhsk.solvers.working_set import SUPPORT_SHARE, WorkingSet
 from tests.optimum import assert_optimal
 

@@ -15,8 +15,8 @@ from dhsk.solvers.dual import (
     unfinished,
     violation_and_intercept,
 )
-from dhsk.solvers.pairs import FINE_TOLERANCE, MORE_STEPS, solve_block
 from dhsk.solvers.smo import padded
+from dhsk.solvers.whole import FINE_TOLERANCE, MORE_STEPS, solve_block
 
 CHAIN = (0.01, 0.3, 1.0, 30.0, 1e3)
 

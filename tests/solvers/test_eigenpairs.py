@@ -11,6 +11,7 @@ import pytest
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint
+from dhsk.execution.kept_pass import KeptProducts
 from dhsk.solvers import eigenpairs
 from dhsk.solvers.eigenpairs import (
     FEWEST_BLOCKS,
@@ -192,7 +193,7 @@ def run(A: Floats, folder: Path, passes: int | None = None) -> tuple[Eigenpairs,
         made += 1
         return A @ V
 
-    products = Checkpoint(folder, "product-").replay(multiply, ["A"])
+    products = KeptProducts(Checkpoint(folder, "product-"), multiply, ["A"])
     return leading_eigenpairs(products, N, K, tol=1e-6, blocks=FEWEST_BLOCKS), made
 
 
@@ -224,6 +225,6 @@ def test_damaged_and_foreign_products_are_made_again(tmp_path: Path) -> None:
     found, made = run(A, tmp_path)
     assert made == 1
     assert bits(found) == bits(whole)
-    other = Checkpoint(tmp_path, "product-").replay(product_with(A), ["B"])
+    other = KeptProducts(Checkpoint(tmp_path, "product-"), product_with(A), ["B"])
     leading_eigenpairs(other, N, K, tol=1e-6, blocks=FEWEST_BLOCKS)
     assert other.passes == passes

@@ -18,11 +18,12 @@ import dhsk
 from dhsk.execution.threads import Threads
 from dhsk.solvers.decomposition import Decomposition
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.pairs import PairTask, largest_block, solve_pairs
+from dhsk.solvers.pairs import largest_block, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.smo import ascend, padded
 from dhsk.solvers.sources import ArraySource
 from dhsk.solvers.votes import vote
+from dhsk.solvers.whole import PairTask
 
 VALUES_OF_C = (0.01, 1.0, 100.0, 1e4)
 

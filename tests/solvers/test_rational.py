@@ -16,11 +16,11 @@ from dhsk.solvers.box_solver import Limits
 from dhsk.solvers.decomposition import Decomposition
 from dhsk.solvers.dual import Dual, Fit
 from dhsk.solvers.one_class import solve_one_class
-from dhsk.solvers.pairs import solve_block
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.rounds import solve_in_rounds
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import ArraySource
+from dhsk.solvers.whole import solve_block
 from tests.rational import Exact, active_sets, at_bounds, bounds_of, interval
 
 TOL = 1e-11
