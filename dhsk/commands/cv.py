@@ -52,7 +52,7 @@ from dhsk.objects.places import (
     remove_scratch,
 )
 from dhsk.report import write_report
-from dhsk.results.asked import CHOICES, Fitting, Output, Refit, StratifiedFolds
+from dhsk.results.asked import CHOICES, SEARCHES, Fitting, Output, Refit, StratifiedFolds
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import AnyVectorizer, Samples, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
@@ -103,6 +103,13 @@ SETTINGS: Final = (
             help="Prices of samples on the wrong side, as C of scikit-learn's SVC, or auto: scaled "
             "to each kernel, extended until the best is inside. [default: 0.1,1,10; search: auto]",
         ),
+        option(
+            "--search",
+            type=click.Choice(SEARCHES),
+            default="halving",
+            help="Of a search: try everything on a sample, and on all samples the best of each "
+            "kind of kernel; or everything on all.",
+        ),
         *map_rows(TFIDF, "auto"),
         option(
             "--indefinite",
@@ -151,7 +158,7 @@ SETTINGS: Final = (
 """Options that decide the results, beside kernels: their names are those of the parameters of
 `cross_validate`, or of the fields of the small classes that it takes."""
 
-PASSED_ON: Final = ("C", "class_weight", "scoring", "sphere_map")
+PASSED_ON: Final = ("C", "class_weight", "scoring", "search", "sphere_map")
 """Options that are parameters of `cross_validate` itself."""
 
 FINAL: Final = (

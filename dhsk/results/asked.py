@@ -20,6 +20,19 @@ Choose = Literal["simplest", "best"]
 CHOICES: Final[tuple[Choose, ...]] = get_args(Choose)
 
 
+Search = Literal["halving", "full"]
+"""How much of a search runs on all samples: what may win, or everything."""
+
+SEARCHES: Final[tuple[Search, ...]] = get_args(Search)
+
+
+def parse_search(value: object) -> Search:
+    """Return a way to search, or raise InputError."""
+    if value not in SEARCHES:
+        raise InputError(f"search must be one of {', '.join(SEARCHES)}, got {value!r:.80}")
+    return value
+
+
 @dataclass(frozen=True)
 class StratifiedFolds:
     """Splitter into stratified, shuffled folds, several times, without classes of few samples.

@@ -125,6 +125,8 @@ class Row(Certificate, GridPoint):
 
     fold: int
     score: float
+    sample: int | None = None
+    """Samples of the round of a search by halving; None where all were used."""
 
 
 @dataclass(frozen=True, kw_only=True)

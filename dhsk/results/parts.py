@@ -79,6 +79,21 @@ class SearchStage:
     C_scaled: tuple[float, ...]
     best: Cell
     why: str
+    samples: int | None = None
+    """Number of samples of a round of a search by halving; None for all."""
+
+
+@dataclass(frozen=True)
+class SearchRound:
+    """A round of a search by halving: everything that was tried on a sample, and what went on.
+
+    `rows` has a row for each kernel, C and fold, with the number of samples as its ``sample``;
+    `kept` the cells that the next round had.
+    """
+
+    samples: int
+    rows: tuple[Row, ...]
+    kept: tuple[GridPoint, ...]
 
 
 @dataclass(frozen=True)
@@ -145,6 +160,8 @@ class Results(RunFacts):
     """Stages of the search for a time scale; empty if there was none."""
     search_ended: str = ""
     """Why the search ended; empty if there was none."""
+    rounds: tuple[SearchRound, ...] = ()
+    """Rounds of a search by halving before that on all samples; empty without."""
     test: HeldOutScore | None = None
     """Score of the best cell, fitted on all samples, on a test set; None without one."""
     refit: Certificate | None = None

@@ -36,26 +36,34 @@ ROW_BYTES: Final = 1500
 COLUMN_BYTES: Final = 10
 """Bytes of a number in the table of held-out decisions: 194 kB of digits, 1,797 x 10."""
 
+FINAL_C: Final = 3
+"""Values of C of a kernel that is left for all samples."""
+
 SOONER: Final = (
-    "this will be long. Sooner: a sample of some thousand rows first; then only what was best "
-    "there (--kernel heat --time-scale S --C C); or --rank 1000, linear on that many features"
+    "this will be long. Sooner: one kernel (--kernel heat --time-scale S --C C); or --rank 1000, "
+    "linear on that many features"
 )
 
 
 def cost_of(
-    runs: Runs, square: Square, grid: Grid, options: CvOptions, low_rank: LowRank | None, *,
-    look: bool,
+    runs: Runs, square: Square, grid: Grid, options: CvOptions, low_rank: LowRank | None,
+    rounds: Sequence[int], *, look: bool,
 ) -> Cost:  # fmt: skip
-    """Seconds, memory and disk of all runs; `look` says that they search for more kernels."""
+    """Seconds, memory and disk of all runs; `look` says that they search for more kernels.
+
+    With `rounds` on samples of these sizes, one kernel of each family is left for all.
+    """
     first = [kernel for _, kernels in runs.runs for kernel in kernels]
     needs = [stages.engine.needs(kernels) for stages, kernels in runs.runs]
     stored = any(need.stored for need in needs)
     tried = max(1, len(first)) + (SEARCHED * len(runs.runs) if look else 0)
+    searched, columns = tried, grid.columns
+    if rounds:
+        families = {(number, k.name) for number, (_, own) in enumerate(runs.runs) for k in own}
+        tried, columns = len(families), FINAL_C * len(grid.folds)
     values = _Values(square, options, stored=stored)
     if low_rank is None:
-        solving = exact_seconds(
-            grid.counts.tolist(), grid.columns, tried, values.cores, values.entry
-        )
+        solving = exact_seconds(grid.counts.tolist(), columns, tried, values.cores, values.entry)
     else:
         solving = sum(
             low_rank_seconds(
@@ -64,6 +72,10 @@ def cost_of(
             )
             for rank in low_rank.ranks
         )  # fmt: skip
+    n = max(1, square.shape[0])
+    for size in rounds:
+        counts = [-(-size * count // n) for count in grid.counts.tolist()]
+        solving += exact_seconds(counts, grid.columns, searched, values.cores, 0.0)
     products = runs.disk.stored if stored else runs.disk.samples
     kept = _kept_bytes(grid, tried)
     asked = stored and not options.on_demand
@@ -74,7 +86,7 @@ def cost_of(
         how += ", less what an earlier run has finished"
     matrices = products / max(values.stored_bytes, 1) if stored else 0.0
     return Cost(
-        what=_words(square, grid, first, look=look, how=how),
+        what=_words(square, grid, first, look=look, how=_words_of(rounds) + how),
         seconds=values.start + matrices * values.gram_seconds + solving,
         memory=max(need.memory for need in needs),
         disk=products + kept + _working_bytes(grid),
@@ -113,6 +125,14 @@ def _words(square: Square, grid: Grid, kernels: Sequence[Kernel], *, look: bool,
         f"{samples}, {len(grid.classes)} classes, {counted(max(1, len(kernels)), 'kernel')} x "
         f"{len(grid.C)} C x {len(grid.folds)} folds{search}{how}"
     )
+
+
+def _words_of(rounds: Sequence[int]) -> str:
+    """Rounds on samples, in words."""
+    if not rounds:
+        return ""
+    sizes = " and ".join(f"{size:,}" for size in rounds)
+    return f" on {sizes} of them; the best of each kind on all"
 
 
 PAGE_BYTES: Final = 300_000

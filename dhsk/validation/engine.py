@@ -10,7 +10,7 @@ from dhsk.arrays import Indices
 from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
 from dhsk.objects.places import Place
-from dhsk.results.columns import Certificate
+from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import RunFacts
 from dhsk.validation.cells import Cells
 from dhsk.validation.grid import Grid
@@ -34,6 +34,8 @@ class CvOptions(Run):
     """CSV file for the rows of finished kernels; None for no file."""
     on_demand: bool = False
     """Whether kernel values may be computed on demand, as no store was asked for."""
+    earlier: tuple[Row, ...] = ()
+    """Rows of earlier rounds of a search, which the table has too."""
     disk: int | None = None
     """Most bytes that products may take on disk; None for half of what is free."""
     stores_fit: bool = True

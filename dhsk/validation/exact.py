@@ -148,7 +148,7 @@ class ExactEngine:
             self._options.report.scored(cells.rows)
             self._rows = [*before, *(row for k in sorted(found) for row in found[k].cells.rows)]
             if self._options.table is not None:
-                write_rows(self._rows, self._options.table)
+                write_rows([*self._rows, *self._options.earlier], self._options.table)
         return [found[k] for k in range(len(matrices))]
 
     def _problem(self, matrix: KernelMatrix, C: Sequence[float], *, scale_C: bool) -> MatrixProblem:

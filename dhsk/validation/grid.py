@@ -89,6 +89,29 @@ class Grid:
         """Problem of training on all samples with one C."""
         return Problem(self.classes, self.y, self.all_weights, C, self.tol)
 
+    def among(self, members: Indices) -> "Grid":
+        """The same grid on some samples, ascending; folds that test or train nothing are left out.
+
+        The classes stay, so that classes and weights are those of all samples.
+        """
+        y, weights = self.y[members], self.weights[:, members]
+        kept = [
+            number
+            for number, (_, test) in enumerate(self.folds)
+            if np.isin(test, members).any() and len(np.unique(y[weights[number] > 0])) > 1
+        ]
+        place = np.full(len(self.y), -1)
+        place[members] = np.arange(len(members))
+        folds = [tuple(part[place[part] >= 0] for part in self.folds[number]) for number in kept]
+        return replace(
+            self,
+            y=y,
+            folds=[(place[train], place[test]) for train, test in folds],
+            weights=weights[kept],
+            all_weights=self.all_weights[members],
+            repeats=self.repeats if len(kept) == len(self.folds) else 1,
+        )
+
     def at(self, C: Sequence[float]) -> "Grid":
         """The same grid with other values of C, ascending."""
         return replace(self, C=sorted(C))

@@ -19,6 +19,7 @@ FITS: Final = "fits"
 METHODS: Final = "common methods"
 EIGENVALUES: Final = "eigenvalues"
 MODEL: Final = "model of all samples"
+SAMPLES: Final = "search on samples"
 
 _SHARES: Final = {
     PRODUCTS: 1.0, VALUES: 0.2, FITS: 1.0, DECISIONS: 0.2,
@@ -56,6 +57,8 @@ class GridProgress(RunProgress):
         self._decided = True
         self._numbers: dict[str, int] = {}
         self._kernels = ""
+        self.on = ""
+        """What the grid is on, if not on all samples, in words."""
         self._prefix, self._fold = "", -1
         self._scores: dict[tuple[str, float, int | None], dict[int, float]] = {}
 
@@ -89,11 +92,11 @@ class GridProgress(RunProgress):
         """Say which kernel is fitted, and how."""
         name = self._prefix + label
         number = self._numbers.setdefault(name, len(self._numbers) + 1)
-        self.what = f"{name}{how} ({number} of {self._kernels}){self._in_fold}"
+        self.what = f"{name}{how} ({number} of {self._kernels}){self._in_fold}{self.on}"
 
     def preparing(self) -> None:
         """Say that matrices are computed, from which those of the kernels are derived."""
-        self.what = f"{self._prefix}{PRODUCTS}{self._in_fold}"
+        self.what = f"{self._prefix}{PRODUCTS}{self._in_fold}{self.on}"
 
     @contextmanager
     def reading_values(self) -> Iterator[None]:

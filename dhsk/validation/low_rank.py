@@ -137,7 +137,7 @@ class LowRankEngine:
                 told.scored(found[-1].cells.rows)
                 self._rows += found[-1].cells.rows
                 if self._options.table is not None:
-                    write_rows(self._rows, self._options.table)
+                    write_rows([*self._rows, *self._options.earlier], self._options.table)
         return found
 
     def _row_map(self, kernel: Kernel) -> RowMap:

@@ -209,7 +209,8 @@ class CvResult(Results):
         path
             File to write; replaced in one step if it exists.
         """
-        write_rows(self.rows, parse_place("path", path))
+        earlier = (row for one in self.rounds for row in one.rows)
+        write_rows([*self.rows, *earlier], parse_place("path", path))
 
     def report(self, path: str | Place) -> None:
         """Write one self-contained HTML page.

@@ -1,6 +1,6 @@
 """A grid under one map or two: which kernels run under which, and their engines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from dhsk.errors import InputError
 from dhsk.gram.derive import product_kernel
 from dhsk.kernels import CosineKernel, Kernel
 from dhsk.objects.places import Place
-from dhsk.results.columns import TFIDF
+from dhsk.results.columns import TFIDF, Row
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
 from dhsk.samples.weighted import TFIDF as MAP
@@ -22,7 +22,7 @@ from dhsk.validation.low_rank import LowRankEngine
 from dhsk.validation.matrices import KernelMatrices
 from dhsk.validation.result import write_rows
 from dhsk.validation.scores import Decided, DecidedOneVsRest
-from dhsk.validation.stages import Stages, Wanted, rows_of
+from dhsk.validation.stages import Finalist, Stages, Wanted, rows_of
 from dhsk.validation.weighted import WeightedEngine
 
 KernelsOn = Callable[[Square, SphereMap | None], list[Kernel]]
@@ -122,7 +122,7 @@ def make_runs(
         kernels = kernels_on(square, maps.fixed)
         sized, disk = maker.within_disk(square, _products(kernels))
         engine = sized.make(square, maps.fixed, grid, len(kernels))
-        return Runs([(Stages(engine, square, grid, told), kernels)], disk)
+        return Runs([(Stages(engine, square, grid, told), kernels)], disk, maker.options.earlier)
     assert isinstance(square, Samples)  # `Maps.of` has seen to it
 
     def make(samples: Samples, own: Grid, folder: str) -> Engine:
@@ -143,7 +143,7 @@ def make_runs(
         runs.append((Stages(engine, square, grid, told), plain))
     if spherical:
         runs.append((Stages(weighted, square, grid, told, TFIDF), spherical))
-    return Runs(runs, disk)
+    return Runs(runs, disk, maker.options.earlier)
 
 
 def _products(kernels: Sequence[Kernel]) -> int:
@@ -158,6 +158,8 @@ class Runs:
     runs: Sequence[Run]
     disk: DiskNeed
     """Disk of all products."""
+    earlier: tuple[Row, ...] = ()
+    """Rows of earlier rounds of a search, which the table has too."""
 
     def run(self, *, look: bool, scale_C: bool, table: Place | None) -> None:
         """Try everything; rows of several runs are written to a table together."""
@@ -165,9 +167,29 @@ class Runs:
         later = [len(own.kernels) + own.searched for own in wanted]
         for number, (stages, _) in enumerate(self.runs):
             stages.run(replace(wanted[number], later=sum(later[number + 1 :])))
-        weighted = any(stages.prefix for stages, _ in self.runs)
-        if weighted and table is not None:
-            write_rows(rows_of(self.tried), table)
+        self._write(table)
+
+    def finish(
+        self,
+        finalists: Mapping[str, Sequence[Finalist]],
+        why: str,
+        *,
+        scale_C: bool,
+        table: Place | None,
+    ) -> None:
+        """Try what an earlier round has left, by the prefix of its map."""
+        own = [(stages, finalists[stages.prefix]) for stages, _ in self.runs]
+        for number, (stages, some) in enumerate(own):
+            later = sum(len(others) for _, others in own[number + 1 :])
+            wanted = Wanted([one.kernel for one in some], look=False, scale_C=scale_C, later=later)
+            sizes = stages.grid.splitting.sizes(stages.grid.repeats, len(stages.grid.y))
+            stages.finish(some, wanted, why, sizes)
+        self._write(table)
+
+    def _write(self, table: Place | None) -> None:
+        """Write the rows of several runs together; those of one are written by its engine."""
+        if table is not None and any(stages.prefix for stages, _ in self.runs):
+            write_rows([*rows_of(self.tried), *self.earlier], table)
 
     @property
     def tried(self) -> list[TriedKernel]:

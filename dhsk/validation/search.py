@@ -80,13 +80,13 @@ def scaled(values: Sequence[float], spread: float) -> list[float]:
 def next_penalties(tried: Mapping[float, float]) -> list[float]:
     """Values of C, times the spread, beyond the end of the grid that the best one lies at.
 
-    None if it lies inside, or at a limit of `PENALTIES`. `tried` is the mean score by C times the
-    spread; of equals the smallest is the best. Where all are equal, C may be too small to tell any
-    samples apart: larger ones are tried.
+    None if it lies inside, or at a limit of `PENALTIES`, or is the only one. `tried` is the mean
+    score by C times the spread; of equals the smallest is the best. Where all are equal, C may be
+    too small to tell any samples apart: larger ones are tried.
     """
     values = sorted(tried)
     best = max(values, key=lambda C: tried[C])
-    if tried[best] == -np.inf:
+    if tried[best] == -np.inf or len(values) == 1:
         return []
     if best == values[-1] or len(set(tried.values())) == 1:
         return [C for C in PENALTIES if values[-1] < C][:_MORE_C]

@@ -1,6 +1,6 @@
 """Stages of a grid: the kernels that were asked for, then other times and other values of C."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import CosineKernel, HeatKernel, Kernel, LinearKernel
 from dhsk.kernels.base import Indefinite, check_semidefinite, parse_indefinite
-from dhsk.results.columns import Cell, Row, summarise
+from dhsk.results.columns import Cell, Row, grouped, rows_by_point, summarise
 from dhsk.results.decision import highest
+from dhsk.results.paired import FoldSizes
 from dhsk.results.parts import SearchStage
 from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.samples.looks import differ_in_depth, first_rows
@@ -108,6 +109,15 @@ def _baselines(square: GramMatrix | Samples, sphere_map: SphereMap | None) -> Ke
     return [CosineKernel(), LinearKernel()]
 
 
+@dataclass(frozen=True)
+class Finalist:
+    """A kernel that goes on in a search by halving, and the values of C that it is tried at."""
+
+    kernel: Kernel
+    C: tuple[float, ...]
+    """Ascending, in the units of the grid."""
+
+
 @dataclass(eq=False)
 class Stages:
     """Runs a grid stage by stage.
@@ -147,6 +157,22 @@ class Stages:
         self._other_times(wanted)
         if wanted.extend:
             self._other_penalties(wanted)
+
+    def finish(
+        self, finalists: Sequence[Finalist], wanted: Wanted, why: str, sizes: FoldSizes
+    ) -> None:
+        """Try kernels at values of C of their own, and larger or smaller C while that pays.
+
+        That is where the C at an end is better than the next one by more than a standard error.
+        """
+        for C, some in grouped(finalists, lambda one: one.C).items():
+            self._note(self._run([one.kernel for one in some], wanted, C), why)
+        if wanted.scale_C:
+            self._other_penalties(wanted, sizes)
+
+    def kernel_of(self, label: str) -> Kernel | None:
+        """A kernel by its label with the prefix; None if it was not tried here."""
+        return self._kernels.get(label)
 
     @property
     def rows(self) -> list[Row]:
@@ -201,13 +227,16 @@ class Stages:
                 return
             self._note(self._run(candidates(self.square, scales, None), wanted), why)
 
-    def _other_penalties(self, wanted: Wanted) -> None:
-        """Try larger or smaller C at the best kernel of each family, if its best C is an end."""
+    def _other_penalties(self, wanted: Wanted, sizes: FoldSizes | None = None) -> None:
+        """Try larger or smaller C at the best kernel of each family, if its best C is an end.
+
+        With the sizes of the folds, only where it is surely better than the next C.
+        """
         while True:
             asked: dict[tuple[float, ...], list[Cell]] = {}
             for cell, tried in self._families():
                 values = next_penalties(tried)
-                if values:
+                if values and (sizes is None or self._is_sure(cell, tried, sizes)):
                     asked.setdefault(tuple(values), []).append(cell)
             for further, cells in asked.items():
                 kernels = [self._kernels[cell.label] for cell in cells]
@@ -217,6 +246,15 @@ class Stages:
                 self._note(self._run(kernels, wanted, further), why)
             if not asked:
                 return
+
+    def _is_sure(self, best: Cell, tried: Mapping[float, float], sizes: FoldSizes) -> bool:
+        """Whether the best C, at an end, is better than the next by more than a standard error."""
+        values = sorted(tried)
+        other = values[1] if best.penalty == values[0] else values[-2]
+        rows = rows_by_point(self.rows)
+        near = next(p for p in rows if p.label == best.label and p.penalty == other)
+        scores = ([row.score for row in rows[p]] for p in (best.point, near))
+        return not sizes.paired(*scores).within
 
     def _families(self) -> Iterator[tuple[Cell, dict[float, float]]]:
         """Best cell of each family of kernels; and means by C at its kernel and rank."""

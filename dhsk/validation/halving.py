@@ -1,0 +1,268 @@
+"""A search by halving: everything on a sample, what may win on more, the best of each kind on all.
+
+The kernel that is best on some thousand samples is nearly the best on all, while a grid costs some
+hundred times as much on ten times the samples. Each family of kernels has a finalist, so that the
+decision compares like with like; one that cannot win any more goes on with its best C alone.
+
+Rejected: folds that are added one by one, as in racing (all folds share what is read of a matrix).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from dhsk.arrays import Indices, Rows
+from dhsk.gram.prepare import check_kernels
+from dhsk.kernels import HeatKernel, Kernel
+from dhsk.objects.places import remove_below
+from dhsk.results.asked import Search
+from dhsk.results.columns import TFIDF, GridPoint, Row, grouped, rows_by_point, summarise
+from dhsk.results.decision import comparisons, highest, rivals_in
+from dhsk.results.paired import FoldSizes
+from dhsk.results.parts import SearchRound, SearchStage
+from dhsk.samples import Samples, SphereMap, ZeroRows
+from dhsk.samples.maps import check_rows
+from dhsk.samples.taken import taken
+from dhsk.samples.weighted import WeightedSamples
+from dhsk.validation.grid import Grid
+from dhsk.validation.grid_progress import SAMPLES, GridProgress
+from dhsk.validation.input import Square
+from dhsk.validation.runs import EngineMaker, KernelsOn, Maps, Runs, make_runs
+from dhsk.validation.stages import Finalist, rows_of
+
+Check: TypeAlias = Callable[[Rows, int], object]
+"""Takes a block of samples and the number of its first; InputError if one cannot be used."""
+
+FEWEST: Final = 5000
+"""Samples from which on a search has rounds: on fewer everything takes seconds."""
+
+FIRST: Final = (1000, 3000)
+"""Fewest and most samples of the first round: a fifth of all, within these."""
+
+GROWTH: Final = 4
+"""Ratio of the numbers of samples of consecutive rounds."""
+
+LEAST: Final = 2.5
+"""Least ratio of all samples to those of the last round before: else that round saves too little.
+"""
+
+OF_CLASS: Final = 2
+"""Fewest samples of a class in a round, for each fold, if it has them."""
+
+KERNELS: Final = 3
+"""Most kernels of a family that go on to a round that is not the last."""
+
+CONTENDS: Final = 2.0
+"""Standard errors below the best up to which a family may still win."""
+
+SEARCH_KERNELS: Final = 10
+"""Kernels of a search, about."""
+
+MOST_BYTES: Final = 1 << 28
+"""Most bytes of the samples of a round, which are in memory."""
+
+
+def sizes_of_rounds(search: Search, square: Square, grid: Grid, *, default: bool) -> list[int]:
+    """Numbers of samples of the rounds before that on all; none where all is tried on all.
+
+    That is so for a grid that was given, a matrix, and few samples.
+    """
+    if search == "full" or not default or not isinstance(square, Samples):
+        return []
+    n = int(np.count_nonzero(grid.y >= 0))
+    each = 8 * (square.shape[1] if square.nnz is None else square.nnz / square.shape[0])
+    size = min(max(FIRST[0], min(FIRST[1], n // 5)), int(MOST_BYTES / each))
+    found: list[int] = []
+    while n >= FEWEST and size * LEAST <= n:
+        found.append(size)
+        size = min(GROWTH * size, int(MOST_BYTES / each))
+        if size <= found[-1]:
+            break
+    return found
+
+
+def members_of_sample(grid: Grid, size: int) -> Indices:
+    """About `size` samples, ascending: a random part of each class, with enough for all folds."""
+    rng, chosen = np.random.default_rng(0), []
+    least = OF_CLASS * len(grid.folds) // grid.repeats
+    share = size / np.count_nonzero(grid.y >= 0)
+    for c in range(len(grid.classes)):
+        own = np.flatnonzero(grid.y == c)
+        count = min(len(own), max(least, round(share * len(own))))
+        chosen.append(rng.choice(own, count, replace=False))
+    return np.sort(np.concatenate(chosen))
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """What goes on to the next round: values of C by the label of a kernel."""
+
+    C: Mapping[str, tuple[float, ...]]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], sizes: FoldSizes, *, last: bool) -> "Survivors":
+        """Choose by the rows of a round; the next one is the `last` if it has all samples.
+
+        Of each family the best kernel goes on, and to another sample also those within a standard
+        error of it. A family that may win has the neighbours of its best C too.
+        """
+        summary, rows_of_cell = summarise(rows), rows_by_point(rows)
+        apart = {one.cell: one for one in comparisons(summary, rows_of_cell, sizes)}
+        found: dict[str, tuple[float, ...]] = {}
+        for own in grouped(rivals_in(summary), lambda cell: cell.kernel).values():
+            top = highest(own)
+            behind = apart[top]
+            contends = behind.difference <= CONTENDS * behind.standard_error
+            near = comparisons(own, rows_of_cell, sizes) if contends and not last else []
+            kept = {top.label: top}
+            for one in sorted(near, key=lambda one: one.difference):
+                if one.within and len(kept) < KERNELS:
+                    kept.setdefault(one.cell.label, one.cell)
+            for cell in kept.values():
+                tried = sorted({other.penalty for other in own if other.label == cell.label})
+                found[cell.label] = _around(cell.penalty, tried) if contends else (cell.penalty,)
+        return cls(found)
+
+    def points(self, rows: Sequence[Row]) -> tuple[GridPoint, ...]:
+        """Cells of a round whose kernel and C go on."""
+        points = (cell.point for cell in summarise(rows))
+        return tuple(p for p in points if p.penalty in self.C.get(p.label, ()))
+
+    def finalists(self, runs: Runs) -> dict[str, list[Finalist]]:
+        """Kernels that go on, by the prefix of their map."""
+        found: dict[str, list[Finalist]] = {}
+        for stages, _ in runs.runs:
+            own = [(stages.kernel_of(label), C) for label, C in self.C.items()]
+            found[stages.prefix] = [Finalist(kernel, C) for kernel, C in own if kernel is not None]
+        return found
+
+
+def _around(value: float, tried: Sequence[float]) -> tuple[float, ...]:
+    """A value and its neighbours."""
+    place = tried.index(value)
+    return tuple(tried[max(0, place - 1) : place + 2])
+
+
+@dataclass(frozen=True)
+class Halved:
+    """Outcome of all rounds but the last: what that one tries, and what led to it."""
+
+    finalists: Mapping[str, Sequence[Finalist]]
+    rounds: tuple[SearchRound, ...]
+    stages: tuple[SearchStage, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Rows of all rounds."""
+        return tuple(row for one in self.rounds for row in one.rows)
+
+    def with_last(self, search: Mapping[str, Any]) -> dict[str, Any]:
+        """What the results say of the search, with its stages on all samples."""
+        if not self.rounds:
+            return dict(search)
+        return {
+            "search": (*self.stages, *search["search"]),
+            "search_ended": f"ended with {self.why}, on all",
+            "rounds": self.rounds,
+        }
+
+    @property
+    def why(self) -> str:
+        """What the last round tries, in words."""
+        return f"the best of each kind of kernel on {self.rounds[-1].samples:,} samples"
+
+    def kernels_on(self, square: Square, sphere_map: SphereMap | None) -> list[Kernel]:
+        """Kernels of the finalists on samples, with or without weights."""
+        del sphere_map
+        prefix = TFIDF if isinstance(square, WeightedSamples) else ""
+        return [one.kernel for one in self.finalists[prefix]]
+
+
+NO_ROUNDS: Final = Halved({}, (), ())
+"""Of a search on all samples."""
+
+
+@dataclass(frozen=True)
+class Halving:
+    """The rounds of a search before that on all samples."""
+
+    sizes: Sequence[int]
+    """Numbers of samples."""
+    maps: Maps
+    square: Square
+    grid: Grid
+    kernels_on: KernelsOn
+    """Kernels of the first round."""
+    maker: EngineMaker
+    scale_C: bool  # noqa: N815 - the name in `cross_validate`
+
+    def run(self) -> tuple[Runs, Halved]:
+        """Search on the samples, and then on all; InputError if a row of all cannot be used."""
+        assert isinstance(self.square, Samples)  # others have no rounds
+        found, check, told = NO_ROUNDS, self._check(self.square), self.maker.options.report
+        told.expect(SAMPLES, len(self.sizes), self._share)
+        for number, size in enumerate(self.sizes):
+            members = members_of_sample(self.grid, size)
+            small = taken(self.square, members, check)
+            check = _unchecked
+            with told.part(SAMPLES, 1.0):
+                last = number == len(self.sizes) - 1
+                found = self._round(found, small, self.grid.among(members), last=last)
+        return self._on_all(found), found
+
+    def _on_all(self, found: Halved) -> Runs:
+        """What is left, tried on all samples."""
+        maker, finalists = self.maker, dict(found.finalists)
+        maker = replace(maker, options=replace(maker.options, earlier=found.rows))
+        if maker.low_rank is not None:  # another loss, whose C means something else
+            every = tuple(self.grid.C)
+            finalists = {p: [replace(f, C=every) for f in own] for p, own in finalists.items()}
+        runs = make_runs(self.maps, self.square, self.grid, found.kernels_on, maker)
+        runs.finish(finalists, found.why, scale_C=self.scale_C, table=maker.options.table)
+        return runs
+
+    @property
+    def _share(self) -> float:
+        """Guess of the time of a round, that of the fits of a kernel on all being 1."""
+        n, first = len(self.grid.y), self.sizes[0]
+        return SEARCH_KERNELS * (first / n) ** 2
+
+    def _round(self, before: Halved, small: Samples, grid: Grid, *, last: bool) -> Halved:
+        """Results of a round on a sample."""
+        n, options = small.shape[0], self.maker.options
+        assert options.store is not None  # `cross_validate` makes a temporary one
+        told = GridProgress(options.report)
+        told.on = f" on {n:,} samples"
+        store = options.store / f"sample-{n}"
+        maker = replace(
+            self.maker,
+            low_rank=None,
+            options=replace(options, report=told, store=store, table=None, on_demand=True),
+        )
+        kernels_on = before.kernels_on if before.rounds else self.kernels_on
+        runs = make_runs(self.maps, small, grid, kernels_on, maker)
+        if before.rounds:
+            runs.finish(before.finalists, before.why, scale_C=self.scale_C, table=None)
+        else:
+            runs.run(look=True, scale_C=self.scale_C, table=None)
+        told.end()
+        remove_below(store)
+        rows = rows_of(runs.tried)
+        sizes = grid.splitting.sizes(grid.repeats, n)
+        survivors = Survivors.of(rows, sizes, last=last)
+        own = SearchRound(n, tuple(replace(row, sample=n) for row in rows), survivors.points(rows))
+        stages = tuple(replace(stage, samples=n) for stage in runs.search["search"])
+        return Halved(survivors.finalists(runs), (*before.rounds, own), (*before.stages, *stages))
+
+    def _check(self, samples: Samples) -> Check:
+        """Check of all rows, so that none is refused after the rounds."""
+        kernel = HeatKernel.at_scale(samples.shape[1], 1.0)
+        sphere_map = check_kernels([kernel], [samples], self.maps.fixed)
+        zero_rows = ZeroRows(self.maker.zero_rows)
+        return lambda block, first: check_rows(sphere_map, block, first, zero_rows)
+
+
+def _unchecked(block: Rows, first: int) -> None:
+    """Rows that were checked before."""
