@@ -40,7 +40,7 @@ def print_result(result: Results) -> None:
 
 def _tried(stage: SearchStage, first: SearchStage) -> str:
     """Time scales of a stage, and values of C if they are not those of the first one."""
-    parts = []
+    parts = [] if stage.samples is None else [f"on {stage.samples:,} samples"]
     if stage.time_scales:
         parts.append("time scales " + listed(stage.time_scales))
     if stage.C_scaled != first.C_scaled:

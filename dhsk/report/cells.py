@@ -1,17 +1,15 @@
-"""Tables of what was tried: stages of a search, common methods, all cells; and in a notebook."""
+"""Tables of what was tried: common methods, all cells; and in a notebook."""
 
 from dhsk.report import low_rank
 from dhsk.report.drawing import apart
 from dhsk.report.grid import heat_maps
-from dhsk.report.markup import Columns, Html, code, joined, listing, section, table, tag
+from dhsk.report.markup import Columns, Html, code, joined, listing, section, tag
 from dhsk.report.unfinished import marked
 from dhsk.report.words import (
     brief,
     capitalised,
     count_of,
-    listed,
     metric,
-    named,
     penalty_cell,
     penalty_text,
     score,
@@ -34,31 +32,6 @@ OPEN_ROWS = 20
 
 SHOWN = 10
 """Cells of the table in a notebook."""
-
-
-def search(results: Results) -> Html:
-    """Return the stages of the search for a time scale; empty if there was none."""
-    trials = results.search
-    if not trials:
-        return Html()
-    rows = [
-        (
-            number,
-            listed(trial.time_scales) or "–",
-            f"{listed(trial.C_scaled)} / variance" if trial.C_scaled else listed(trial.C),
-            named(trial.best),
-            score(trial.best.mean),
-            trial.why,
-        )
-        for number, trial in enumerate(trials, start=1)
-    ]
-    head = ("round", "time scales", "C", "best", f"mean {metric(results)}", "what followed")
-    ended = f" The search {results.search_ended}." if results.search_ended else ""
-    of_times = sum(bool(trial.time_scales) for trial in trials)
-    more = f", C in {len(trials) - of_times} more" if len(trials) > of_times else ""
-    words = f"The time scale was sought in {count_of(of_times, 'round')}{more}.{ended}"
-    shown = table(head, rows, class_="tried stacked")
-    return section("What was tried", words, shown, anchor="search")
 
 
 def common(results: Results) -> Html:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dhsk.objects.places import Place
-from dhsk.report import cells, classes, fits, low_rank, samples
+from dhsk.report import cells, classes, fits, low_rank, samples, searched
 from dhsk.report.document import write_page
 from dhsk.report.fits import Points
 from dhsk.report.folds import folds
@@ -47,7 +47,7 @@ def write_report(
         fits.learning(results, curve),
         grid(results),
         low_rank.features(results),
-        cells.search(results),
+        searched.search(results),
         folds(results),
         cells.common(results),
         reproduce(results),

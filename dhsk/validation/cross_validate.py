@@ -35,7 +35,7 @@ from dhsk.validation.examined import check_ids, examine
 from dhsk.validation.folds import divide
 from dhsk.validation.grid import DEFAULT_C, Grid, Kernels, make_grid
 from dhsk.validation.grid_progress import MODEL, GridProgress
-from dhsk.validation.halving import NO_ROUNDS, Halving, sizes_of_rounds
+from dhsk.validation.halving import Halving, sizes_of_rounds
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
 from dhsk.validation.input import Square, has_samples, open_square, samples_first
 from dhsk.validation.low_rank import checked
@@ -225,12 +225,8 @@ def cross_validate(
         make = EngineMaker(fit.zero_rows, low_rank, options)
         runs = make_runs(maps, square, grid, kernels_on, make)
         tell_cost(partial(cost_of, runs, square, grid, options, low_rank, rounds, look=look))
-        halved = NO_ROUNDS
-        if rounds:
-            halving = Halving(rounds, maps, square, grid, kernels_on, make, scale_C)
-            runs, halved = halving.run()
-        else:
-            runs.run(look=look, scale_C=scale_C, table=options.table)
+        halving = Halving(rounds, maps, square, grid, kernels_on, make, scale_C)
+        runs, halved = halving.run(runs, look=look)
         winner, scores = _scores(grid, runs.tried, taken.choose)
         engine = runs.engine_of(winner)
         fitted = perf_counter()

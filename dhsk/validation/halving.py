@@ -44,9 +44,8 @@ FIRST: Final = (1000, 3000)
 GROWTH: Final = 4
 """Ratio of the numbers of samples of consecutive rounds."""
 
-LEAST: Final = 2.5
-"""Least ratio of all samples to those of the last round before: else that round saves too little.
-"""
+LEAST: Final = 5.0
+"""Least ratio of all samples to those of a round: one of more saves little, and costs a fifth."""
 
 OF_CLASS: Final = 2
 """Fewest samples of a class in a round, for each fold, if it has them."""
@@ -198,8 +197,14 @@ class Halving:
     maker: EngineMaker
     scale_C: bool  # noqa: N815 - the name in `cross_validate`
 
-    def run(self) -> tuple[Runs, Halved]:
-        """Search on the samples, and then on all; InputError if a row of all cannot be used."""
+    def run(self, runs: Runs, *, look: bool) -> tuple[Runs, Halved]:
+        """Search on the samples, and then on all; without rounds, do the runs on all.
+
+        Raises InputError if a row of all samples cannot be used.
+        """
+        if not self.sizes:
+            runs.run(look=look, scale_C=self.scale_C, table=self.maker.options.table)
+            return runs, NO_ROUNDS
         assert isinstance(self.square, Samples)  # others have no rounds
         found, check, told = NO_ROUNDS, self._check(self.square), self.maker.options.report
         told.expect(SAMPLES, len(self.sizes), self._share)

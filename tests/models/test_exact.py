@@ -115,6 +115,48 @@ def test_decisions_do_not_hold_the_whole_kernel_matrix(
     assert max(shape[1] for shape in shapes) == 30
 
 
+@pytest.mark.parametrize("name", ["linear", "cosine"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_decisions_of_linear_kernels_are_those_of_their_columns(
+    name: str, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By normal vectors, without a kernel value."""
+    X, y = digits(10, 600)
+    X = csr_array(X[:400]) if sparse else X[:400]
+    model = dhsk.HeatSVC(kernel=name, C=0.1).fit(X, y[:400]).model_
+    rows: Any = model.rows[::3] * 0.5
+    shapes = list[tuple[int, ...]]()
+    compute = type(model.kernel).of_rows
+
+    def watched(kernel: Any, rows: Any, *rest: Any) -> Any:
+        shapes.append(rows.shape)
+        return compute(kernel, rows, *rest)
+
+    monkeypatch.setattr(type(model.kernel), "of_rows", watched)
+    found = model.decisions(rows)
+    assert not shapes
+    monkeypatch.setattr(type(model.kernel), "bilinear", False)
+    expected = replace(model).decisions(rows)
+    assert shapes
+    # Sums of some hundred products, of sizes up to those of coefficients and kernel values.
+    size = np.abs(model.expansion.dual_coef).sum() * float(
+        np.abs(compute(model.kernel, rows)).max()
+    )
+    assert np.abs(found - expected).max() <= 4 * np.finfo(float).eps * size
+    assert np.abs(found).max() > 0.1
+
+
+def test_normal_vectors_take_no_more_than_support_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or little: few support vectors of many features, and many pairs."""
+    rng = np.random.default_rng(0)
+    X = csr_array((rng.random((40, 5000)) < 0.002) * 1.0)
+    model = dhsk.HeatSVC(kernel="linear", C=1.0).fit(X, np.arange(40) % 10).model_
+    assert replace(model)._normals is not None
+    monkeypatch.setattr(model_module, "NORMALS_BYTES", 0)
+    assert 12 * model.rows.nnz < 8 * 5000 * 45
+    assert replace(model)._normals is None
+
+
 def test_pairs_of_classes_are_in_the_order_of_libsvm() -> None:
     """Class 1 of four is in pairs 0 (0, 1), 3 (1, 2) and 4 (1, 3)."""
     assert pairs_of_classes(4).tolist() == [[0, 1, 2], [0, 3, 4], [1, 3, 5], [2, 4, 5]]

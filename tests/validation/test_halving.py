@@ -1,0 +1,254 @@
+"""The search by halving: what is tried on samples, what goes on, and what is said of it."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import dhsk
+from dhsk.errors import InputError
+from dhsk.results.columns import GridPoint, Row
+from dhsk.results.paired import FoldSizes
+from dhsk.samples import open_samples
+from dhsk.samples.taken import taken
+from dhsk.validation.folds import divide
+from dhsk.validation.grid import Grid, make_grid
+from dhsk.validation.halving import Survivors, members_of_sample, sizes_of_rounds
+
+N = 300
+RNG = np.random.default_rng(0)
+Y = RNG.integers(0, 3, N)
+X = RNG.poisson(1.0 + 2.0 * (Y[:, None] == np.arange(9) % 3)) + 1.0
+NO_METHODS = dhsk.Output(baselines=False)
+SIZES = FoldSizes(5, 1, 80.0, 20.0, 100, repeatable=True)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of 60 samples, and of 120 if those are asked for."""
+    monkeypatch.setattr("dhsk.validation.halving.FEWEST", 100)
+    monkeypatch.setattr("dhsk.validation.halving.FIRST", (60, 60))
+    monkeypatch.setattr("dhsk.validation.halving.GROWTH", 2)
+    monkeypatch.setattr("dhsk.validation.halving.LEAST", 2.5)
+
+
+def grid_of(n: int, y: Any = None, cv: Any = 5, **options: Any) -> Grid:
+    """A grid of samples of two classes."""
+    return make_grid(divide(n, np.arange(n) % 2 if y is None else y, cv), **options)
+
+
+@pytest.mark.parametrize(
+    ("n", "sizes"),
+    [
+        (4999, []),
+        (5000, [1000]),
+        (11_314, [2262]),
+        (39_774, [3000]),
+        (60_000, [3000, 12_000]),
+    ],
+)
+def test_rounds_by_the_number_of_samples(n: int, sizes: list[int]) -> None:
+    """A fifth of all within limits, then four times as many if that is a fifth at most."""
+    square = open_samples(np.ones((n, 3)))
+    assert sizes_of_rounds("halving", square, grid_of(n), default=True) == sizes
+    assert sizes_of_rounds("full", square, grid_of(n), default=True) == []
+    assert sizes_of_rounds("halving", square, grid_of(n), default=False) == []
+    assert sizes_of_rounds("halving", np.eye(n, 2), grid_of(n), default=True) == []
+
+
+def test_samples_of_a_round_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of dense samples by their features, of sparse ones by their entries."""
+    monkeypatch.setattr("dhsk.validation.halving.MOST_BYTES", 8 * 3 * 1500)
+    dense, sparse = open_samples(np.ones((60_000, 3))), open_samples(csr_array(np.eye(60_000, 3)))
+    grid = grid_of(60_000)
+    assert sizes_of_rounds("halving", dense, grid, default=True) == [1500]
+    assert sizes_of_rounds("halving", sparse, grid, default=True) == [3000, 12_000]
+
+
+def test_a_sample_has_all_classes() -> None:
+    """In proportion, but enough of each for every fold; those left out stay out."""
+    y = np.repeat(["many", "some", "few", "out"], [9000, 900, 15, 2])
+    grid = grid_of(len(y), y, dhsk.StratifiedFolds(5, min_class=3))
+    chosen = members_of_sample(grid, 1000)
+    counts = dict(zip(*np.unique(y[chosen], return_counts=True), strict=True))
+    assert counts == {"few": 10, "some": 91, "many": 908}
+    assert (np.diff(chosen) > 0).all()
+    assert (chosen == members_of_sample(grid, 1000)).all()
+    own = grid.among(chosen)
+    for number, (train, test) in enumerate(own.folds):
+        assert set(own.y[test].tolist()) == {0, 1, 2}
+        assert np.array_equal(np.sort(chosen[test]), np.intersect1d(grid.folds[number][1], chosen))
+        assert np.array_equal(np.sort(chosen[train]), np.intersect1d(grid.folds[number][0], chosen))
+    assert np.array_equal(own.weights, grid.weights[:, chosen])
+
+
+def test_folds_without_samples_are_left_out() -> None:
+    """A user's own fold may lie beside the sample."""
+    y = np.arange(100) % 2
+    folds = [(np.arange(50), np.arange(50, 100)), (np.arange(10, 100), np.arange(10))]
+    own = grid_of(100, y, folds).among(np.arange(20, 80))
+    assert len(own.folds) == len(own.weights) == 1
+    assert own.folds[0][1].tolist() == list(range(30, 60))
+
+
+def test_taken_rows_are_those_of_the_samples() -> None:
+    """Dense and sparse, with their names; every row of all is checked."""
+    members, seen = np.array([0, 5, 6, 250]), list[int]()
+
+    def check(block: Any, first: int) -> None:
+        seen.extend(range(first, first + block.shape[0]))
+
+    for given in (X, csr_array(X)):
+        samples = open_samples(given)
+        (found,) = taken(samples, members, check).blocks(10)
+        found = found.toarray() if samples.is_sparse else found
+        assert np.array_equal(found, X[members])
+    assert seen == 2 * list(range(N))
+
+
+def rows_of(label: str, C: float, scores: Sequence[float], **own: Any) -> list[Row]:
+    """Rows of a cell."""
+    point = GridPoint(kernel=label.split()[0], label=label, C=C)
+    proof = {"seconds": 0.0, "converged": True, "n_iter": 1, "gap": 0.0} | own
+    return [
+        Row(**vars(point), **proof, fold=fold, score=score) for fold, score in enumerate(scores)
+    ]
+
+
+BEST = (0.90, 0.92, 0.91, 0.89, 0.93)
+
+
+def lowered(by: float, noise: float = 0.0) -> list[float]:
+    """The best scores less a difference that varies from fold to fold."""
+    return [s - by + noise * (-1) ** k for k, s in enumerate(BEST)]
+
+
+ROUND = [
+    *rows_of("heat s=1", 1.0, lowered(0.01)),
+    *rows_of("heat s=1", 2.0, BEST),
+    *rows_of("heat s=1", 4.0, lowered(0.01)),
+    *rows_of("heat s=1", 8.0, lowered(0.02)),
+    *rows_of("heat s=2", 2.0, lowered(0.004, 0.01)),
+    *rows_of("heat s=3", 2.0, lowered(0.05, 0.01)),
+    *rows_of("heat s=4", 2.0, [s + 1 for s in BEST], converged=False),
+    *rows_of("cosine", 1.0, lowered(0.01, 0.01)),
+    *rows_of("cosine", 2.0, lowered(0.02, 0.01)),
+    *rows_of("linear", 1.0, lowered(0.2, 0.01)),
+    *rows_of("linear", 2.0, lowered(0.3, 0.01)),
+]
+
+
+def test_the_best_of_each_family_goes_on() -> None:
+    """At the neighbours of its best C where it may win, to another sample with those near it."""
+    last = Survivors.of(ROUND, SIZES, last=True)
+    assert last.C == {"heat s=1": (1.0, 2.0, 4.0), "cosine": (1.0, 2.0), "linear": (1.0,)}
+    more = Survivors.of(ROUND, SIZES, last=False)
+    assert more.C == last.C | {"heat s=2": (2.0,)}
+    assert {(p.label, p.C) for p in last.points(ROUND)} == {
+        (label, C) for label, own in last.C.items() for C in own
+    }
+
+
+def test_few_kernels_of_a_family_go_on() -> None:
+    """However many are near the best one."""
+    near = [(k, lowered(k / 100, 0.05 if k else 0.0)) for k in range(9)]
+    rows = [row for k, scores in near for row in rows_of(f"heat s={k}", 1.0, scores)]
+    assert list(Survivors.of(rows, SIZES, last=False).C) == ["heat s=0", "heat s=1", "heat s=2"]
+
+
+@pytest.mark.usefixtures("few")
+def test_scores_on_all_are_those_of_the_whole_search(tmp_path: Path) -> None:
+    """Of the same cells; the rest is found in the rounds, and told apart by their samples."""
+    found = dhsk.cross_validate(X, Y, out=dhsk.Output(tmp_path, baselines=False))
+    whole = dhsk.cross_validate(X, Y, search="full", out=NO_METHODS)
+    scores = {(r["label"], r["fold"], f"{r['C']:.5g}"): r["score"] for r in whole.results_}
+    both = [
+        (row["score"], scores[key])
+        for row in found.results_
+        if (key := (row["label"], row["fold"], f"{row['C']:.5g}")) in scores
+    ]
+    assert len(both) >= 5
+    assert all(one == other for one, other in both)
+    assert len(found.results_) < len(whole.results_) / 2
+    assert {cell.kernel for cell in found.summary} == {cell.kernel for cell in whole.summary}
+    assert found.best_score_ >= whole.best_score_ - 0.02
+    assert [one.samples for one in found.rounds] == [60, 120]
+    assert whole.rounds == ()
+    table = list(csv.DictReader((tmp_path / "results.csv").read_text().splitlines()))
+    assert {row["sample"] for row in table} == {"", "60", "120"}
+    assert len(table) == len(found.results_) + sum(len(one.rows) for one in found.rounds)
+    found.to_csv(tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_text() == (tmp_path / "results.csv").read_text()
+    assert [stage.samples for stage in found.search] == sorted(
+        [stage.samples for stage in found.search], key=lambda n: n or N
+    )
+    assert not list(tmp_path.glob("**/sample-*"))
+
+
+@pytest.mark.usefixtures("few")
+def test_rounds_are_in_files_and_on_the_page(tmp_path: Path) -> None:
+    """The page says what went on, and from how many samples."""
+    found = dhsk.cross_validate(X, Y, out=NO_METHODS)
+    found.to_json(tmp_path / "results.json")
+    again = dhsk.CvResult.from_json(tmp_path / "results.json")
+    assert again.rounds == found.rounds
+    assert again.search == found.search
+    again.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "a sample (60 and 120 of 300 samples)" in text
+    assert "went on" in text
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(("value", "words"), [(np.nan, "row 299"), (-5.0, "row 299")])
+def test_a_wrong_row_is_refused_before_the_first_round(value: float, words: str) -> None:
+    """Although it is in no sample."""
+    wrong = X.copy()
+    wrong[-1, 2] = value
+    events: list[Any] = []
+    with pytest.raises(InputError, match=words):
+        dhsk.cross_validate(wrong, Y, progress=events.append, out=NO_METHODS)
+    assert not any(event.stage == "fits" for event in events)
+
+
+@pytest.mark.usefixtures("few")
+def test_progress_is_of_all_rounds() -> None:
+    """It grows from 0 to 1, and says what is on samples."""
+    events: list[Any] = []
+    dhsk.cross_validate(X, Y, progress=events.append, out=NO_METHODS)
+    shares = [event.share for event in events]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    whats = [event.what for event in events]
+    assert any(what.endswith("on 60 samples") for what in whats)
+    assert any(what.endswith("on 120 samples") for what in whats)
+    assert "samples" not in whats[-1]
+
+
+@pytest.mark.usefixtures("few")
+def test_words_of_texts_are_weighted_in_rounds_too() -> None:
+    """In the search of texts, and where both maps are asked for."""
+    found = dhsk.cross_validate(X - 1.0, Y, sphere_map="auto", out=NO_METHODS)
+    families = {cell.kernel for cell in found.summary}
+    assert families == {"heat", "cosine", "tf-idf heat", "tf-idf cosine"}
+    assert {row.kernel for row in found.rounds[0].rows} == families
+
+
+@pytest.mark.usefixtures("few")
+def test_low_rank_tries_the_kernels_of_exact_rounds() -> None:
+    """At every rank and C, as C means something else there."""
+    found = dhsk.cross_validate(X, Y, low_rank=dhsk.LowRank([5, 20]), C=[0.1, 1.0], out=NO_METHODS)
+    assert {row.rank for one in found.rounds for row in one.rows} == {None}
+    for label in {cell.label for cell in found.summary}:
+        cells = {(c.rank, c.C) for c in found.summary if c.label == label}
+        assert cells == {(rank, C) for rank in (5, 20) for C in (0.1, 1.0)}
+
+
+def test_a_wrong_name_is_refused() -> None:
+    """With what there is."""
+    with pytest.raises(InputError, match="halving, full, got 'quick'"):
+        dhsk.cross_validate(X, Y, search="quick")  # type: ignore[arg-type]
