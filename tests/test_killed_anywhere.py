@@ -116,6 +116,7 @@ METHODS: dict[str, Run] = {
     "grid on working sets": grid(kernels=["cosine", HEAT], disk="20kB"),
     "grid of low rank": grid(kernels=["cosine", HEAT], low_rank=LOW_RANK),
     "search": grid(slice(40), time_scale="auto", C=1.0),
+    "search by halving": grid(slice(120), C=1.0),
 }
 
 
@@ -201,6 +202,9 @@ def test_killed_after_each_entry_it_resumes_to_the_same_bits(
         small_sets(monkeypatch)
     if method == "grid in parts":
         in_parts(monkeypatch)
+    monkeypatch.setattr("dhsk.validation.halving.FEWEST", 100)
+    monkeypatch.setattr("dhsk.validation.halving.FIRST", (24, 24))
+    monkeypatch.setattr("dhsk.validation.halving.MOST_SHARE", 10.0)
     run = METHODS[method]
     whole = bits(run(None))
     with monkeypatch.context() as patched:

@@ -7,6 +7,7 @@ decision compares like with like; one that cannot win any more goes on with its 
 Rejected: folds that are added one by one, as in racing (all folds share what is read of a matrix).
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -14,22 +15,26 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dhsk.arrays import Indices, Rows
+from dhsk.errors import InputWarning
 from dhsk.gram.prepare import check_kernels
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.objects.places import remove_below
+from dhsk.planning.fits import exact_seconds
 from dhsk.results.asked import Search
-from dhsk.results.columns import TFIDF, GridPoint, Row, grouped, rows_by_point, summarise
-from dhsk.results.decision import comparisons, highest, rivals_in
+from dhsk.results.columns import TFIDF, Cell, GridPoint, Row, grouped, rows_by_point, summarise
+from dhsk.results.decision import Comparison, comparisons, highest, rivals_in
 from dhsk.results.paired import FoldSizes
 from dhsk.results.parts import SearchRound, SearchStage
 from dhsk.samples import Samples, SphereMap, ZeroRows
 from dhsk.samples.maps import check_rows
 from dhsk.samples.taken import taken
 from dhsk.samples.weighted import WeightedSamples
+from dhsk.validation.costs import FINAL_C
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import SAMPLES, GridProgress
 from dhsk.validation.input import Square
 from dhsk.validation.runs import EngineMaker, KernelsOn, Maps, Runs, make_runs
+from dhsk.validation.search import SPREAD_C
 from dhsk.validation.stages import Finalist, rows_of
 
 Check: TypeAlias = Callable[[Rows, int], object]
@@ -50,6 +55,9 @@ LEAST: Final = 5.0
 OF_CLASS: Final = 2
 """Fewest samples of a class in a round, for each fold, if it has them."""
 
+NEAREST: Final = 0.5
+"""Standard errors below the best of its family up to which a kernel may be taken for it."""
+
 KERNELS: Final = 3
 """Most kernels of a family that go on to a round that is not the last."""
 
@@ -59,6 +67,12 @@ CONTENDS: Final = 2.0
 SEARCH_KERNELS: Final = 10
 """Kernels of a search, about."""
 
+FAMILIES: Final = 3
+"""Kernels that are left for all samples, about."""
+
+MOST_SHARE: Final = 0.8
+"""Largest share of the expected time of a whole search at which there are rounds."""
+
 MOST_BYTES: Final = 1 << 28
 """Most bytes of the samples of a round, which are in memory."""
 
@@ -66,20 +80,35 @@ MOST_BYTES: Final = 1 << 28
 def sizes_of_rounds(search: Search, square: Square, grid: Grid, *, default: bool) -> list[int]:
     """Numbers of samples of the rounds before that on all; none where all is tried on all.
 
-    That is so for a grid that was given, a matrix, and few samples.
+    That is so for a grid that was given, a matrix, few samples, and so many classes that a sample
+    takes about as long as all: then fits cost what they do however few their samples are.
     """
     if search == "full" or not default or not isinstance(square, Samples):
         return []
-    n = int(np.count_nonzero(grid.y >= 0))
+    n = int(grid.counts.sum())
     each = 8 * (square.shape[1] if square.nnz is None else square.nnz / square.shape[0])
     size = min(max(FIRST[0], min(FIRST[1], n // 5)), int(MOST_BYTES / each))
     found: list[int] = []
-    while n >= FEWEST and size * LEAST <= n:
+    while n >= FEWEST and size * LEAST <= n and (found or _pays(grid, size)):
         found.append(size)
         size = min(GROWTH * size, int(MOST_BYTES / each))
         if size <= found[-1]:
             break
     return found
+
+
+def _pays(grid: Grid, size: int) -> bool:
+    """Whether a search on a sample, and the finalists on all, take less time than a search on all.
+
+    The classes decide it: on 6,000 samples of 20 classes and more both took the same time.
+    """
+    n, all_of = int(grid.counts.sum()), grid.counts.tolist()
+    few = [-(-size * count // n) for count in all_of]
+    columns = len(SPREAD_C) * len(grid.folds)
+    whole = exact_seconds(all_of, columns, SEARCH_KERNELS, 1, 0.0)
+    sample = exact_seconds(few, columns, SEARCH_KERNELS, 1, 0.0)
+    finals = exact_seconds(all_of, FINAL_C * len(grid.folds), FAMILIES, 1, 0.0)
+    return sample + finals <= MOST_SHARE * whole
 
 
 def members_of_sample(grid: Grid, size: int) -> Indices:
@@ -114,12 +143,13 @@ class Survivors:
             top = highest(own)
             behind = apart[top]
             contends = behind.difference <= CONTENDS * behind.standard_error
-            near = comparisons(own, rows_of_cell, sizes) if contends and not last else []
-            kept = {top.label: top}
-            for one in sorted(near, key=lambda one: one.difference):
-                if one.within and len(kept) < KERNELS:
-                    kept.setdefault(one.cell.label, one.cell)
-            for cell in kept.values():
+            near = [one for one in comparisons(own, rows_of_cell, sizes) if one.within]
+            kept: dict[str, Cell] = {}
+            for one in [_steepest(near), *sorted(near, key=lambda one: one.difference)]:
+                kept.setdefault(one.cell.label, one.cell)
+            if not contends:
+                kept = {top.label: top}
+            for cell in list(kept.values())[: 1 if last else KERNELS]:
                 tried = sorted({other.penalty for other in own if other.label == cell.label})
                 found[cell.label] = _around(cell.penalty, tried) if contends else (cell.penalty,)
         return cls(found)
@@ -136,6 +166,15 @@ class Survivors:
             own = [(stages.kernel_of(label), C) for label, C in self.C.items()]
             found[stages.prefix] = [Finalist(kernel, C) for kernel, C in own if kernel is not None]
         return found
+
+
+def _steepest(near: Sequence[Comparison]) -> Comparison:
+    """Of the cells nearest to the best the one of the smallest time, and of these the best one.
+
+    More samples tell nearer ones apart: on all samples the best time is rarely a larger one.
+    """
+    nearest = [one for one in near if one.difference <= NEAREST * one.standard_error]
+    return min(nearest, key=lambda one: (one.cell.time or 0.0, one.difference))
 
 
 def _around(value: float, tried: Sequence[float]) -> tuple[float, ...]:
@@ -173,10 +212,12 @@ class Halved:
         return f"the best of each kind of kernel on {self.rounds[-1].samples:,} samples"
 
     def kernels_on(self, square: Square, sphere_map: SphereMap | None) -> list[Kernel]:
-        """Kernels of the finalists on samples, with or without weights."""
+        """Kernels of the finalists on samples; those that are not spherical have no weights."""
         del sphere_map
-        prefix = TFIDF if isinstance(square, WeightedSamples) else ""
-        return [one.kernel for one in self.finalists[prefix]]
+        plain, weighted = ([f.kernel for f in self.finalists.get(p, ())] for p in ("", TFIDF))
+        if isinstance(square, WeightedSamples):
+            return [*weighted, *(kernel for kernel in plain if not kernel.spherical)]
+        return plain
 
 
 NO_ROUNDS: Final = Halved({}, (), ())
@@ -247,11 +288,13 @@ class Halving:
             options=replace(options, report=told, store=store, table=None, on_demand=True),
         )
         kernels_on = before.kernels_on if before.rounds else self.kernels_on
-        runs = make_runs(self.maps, small, grid, kernels_on, maker)
-        if before.rounds:
-            runs.finish(before.finalists, before.why, scale_C=self.scale_C, table=None)
-        else:
-            runs.run(look=True, scale_C=self.scale_C, table=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # all samples are warned of
+            runs = make_runs(self.maps, small, grid, kernels_on, maker)
+            if before.rounds:
+                runs.finish(before.finalists, before.why, scale_C=self.scale_C, table=None)
+            else:
+                runs.run(look=True, scale_C=self.scale_C, table=None)
         told.end()
         remove_below(store)
         rows = rows_of(runs.tried)

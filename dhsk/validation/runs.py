@@ -178,7 +178,7 @@ class Runs:
         table: Place | None,
     ) -> None:
         """Try what an earlier round has left, by the prefix of its map."""
-        own = [(stages, finalists[stages.prefix]) for stages, _ in self.runs]
+        own = [(stages, finalists.get(stages.prefix, ())) for stages, _ in self.runs]
         for number, (stages, some) in enumerate(own):
             later = sum(len(others) for _, others in own[number + 1 :])
             wanted = Wanted([one.kernel for one in some], look=False, scale_C=scale_C, later=later)

@@ -73,10 +73,10 @@ def test_cv_says_it_first(run: Any, address: str, samples: Any) -> None:
 def test_a_long_cv_names_the_ways_out(
     run: Any, address: str, samples: Any, monkeypatch: Any
 ) -> None:
-    """A sample first, or a low rank."""
+    """One kernel, or a low rank."""
     monkeypatch.setattr("dhsk.costs.LONG_SECONDS", 0.0)
     err = run(*CV, "--out", "o", "--cluster", address)[2]
-    assert err.splitlines()[1].startswith("this will be long. Sooner: a sample of some thousand")
+    assert err.splitlines()[1].startswith("this will be long. Sooner: one kernel (--kernel heat")
 
 
 @pytest.mark.slow

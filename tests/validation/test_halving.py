@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.results.columns import GridPoint, Row
 from dhsk.results.paired import FoldSizes
 from dhsk.samples import open_samples
@@ -34,6 +34,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dhsk.validation.halving.FIRST", (60, 60))
     monkeypatch.setattr("dhsk.validation.halving.GROWTH", 2)
     monkeypatch.setattr("dhsk.validation.halving.LEAST", 2.5)
+    monkeypatch.setattr("dhsk.validation.halving.MOST_SHARE", 10.0)
 
 
 def grid_of(n: int, y: Any = None, cv: Any = 5, **options: Any) -> Grid:
@@ -58,6 +59,14 @@ def test_rounds_by_the_number_of_samples(n: int, sizes: list[int]) -> None:
     assert sizes_of_rounds("full", square, grid_of(n), default=True) == []
     assert sizes_of_rounds("halving", square, grid_of(n), default=False) == []
     assert sizes_of_rounds("halving", np.eye(n, 2), grid_of(n), default=True) == []
+
+
+def test_many_classes_have_no_rounds_unless_these_pay() -> None:
+    """With 20 classes from some more samples on."""
+    for n, sizes in ((6000, []), (40_000, [3000])):
+        grid = grid_of(n, np.arange(n) % 20)
+        square = open_samples(np.ones((n, 3)))
+        assert sizes_of_rounds("halving", square, grid, default=True) == sizes
 
 
 def test_samples_of_a_round_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +121,8 @@ def test_taken_rows_are_those_of_the_samples() -> None:
 
 def rows_of(label: str, C: float, scores: Sequence[float], **own: Any) -> list[Row]:
     """Rows of a cell."""
-    point = GridPoint(kernel=label.split()[0], label=label, C=C)
+    time = own.pop("time", None)
+    point = GridPoint(kernel=label.split()[0], label=label, time=time, C=C)
     proof = {"seconds": 0.0, "converged": True, "n_iter": 1, "gap": 0.0} | own
     return [
         Row(**vars(point), **proof, fold=fold, score=score) for fold, score in enumerate(scores)
@@ -124,7 +134,7 @@ BEST = (0.90, 0.92, 0.91, 0.89, 0.93)
 
 def lowered(by: float, noise: float = 0.0) -> list[float]:
     """The best scores less a difference that varies from fold to fold."""
-    return [s - by + noise * (-1) ** k for k, s in enumerate(BEST)]
+    return [s - by + noise * k for s, k in zip(BEST, (1, -1, 0, 1, -1), strict=True)]
 
 
 ROUND = [
@@ -153,9 +163,23 @@ def test_the_best_of_each_family_goes_on() -> None:
     }
 
 
+def test_of_kernels_that_are_nearly_equal_the_steepest_goes_on() -> None:
+    """More samples tell nearer ones apart; one that is worse by more is no candidate."""
+    rows = [
+        *rows_of("heat s=1", 1.0, BEST, time=1.0),
+        *rows_of("heat s=0.9", 1.0, lowered(0.002, 0.01), time=0.9),
+        *rows_of("heat s=0.8", 1.0, lowered(0.004, 0.02), time=0.8),
+        *rows_of("heat s=0.7", 1.0, lowered(0.009, 0.02), time=0.7),
+        *rows_of("heat s=2", 1.0, lowered(0.001, 0.01), time=2.0),
+    ]
+    assert list(Survivors.of(rows, SIZES, last=True).C) == ["heat s=0.8"]
+    more = Survivors.of(rows, SIZES, last=False)
+    assert list(more.C) == ["heat s=0.8", "heat s=1", "heat s=2"]
+
+
 def test_few_kernels_of_a_family_go_on() -> None:
     """However many are near the best one."""
-    near = [(k, lowered(k / 100, 0.05 if k else 0.0)) for k in range(9)]
+    near = [(k, lowered(k / 300, 0.03 if k else 0.0)) for k in range(9)]
     rows = [row for k, scores in near for row in rows_of(f"heat s={k}", 1.0, scores)]
     assert list(Survivors.of(rows, SIZES, last=False).C) == ["heat s=0", "heat s=1", "heat s=2"]
 
@@ -216,6 +240,14 @@ def test_a_wrong_row_is_refused_before_the_first_round(value: float, words: str)
 
 
 @pytest.mark.usefixtures("few")
+def test_a_warning_comes_once() -> None:
+    """Not for each round: one column has most of the sum."""
+    with pytest.warns(InputWarning, match="in column 0") as told:
+        dhsk.cross_validate(RNG.random((N, 9)) * ([1e4] + 8 * [1.0]), Y, C=1.0, out=NO_METHODS)
+    assert len({str(one.message) for one in told}) == 1
+
+
+@pytest.mark.usefixtures("few")
 def test_progress_is_of_all_rounds() -> None:
     """It grows from 0 to 1, and says what is on samples."""
     events: list[Any] = []
@@ -236,6 +268,14 @@ def test_words_of_texts_are_weighted_in_rounds_too() -> None:
     families = {cell.kernel for cell in found.summary}
     assert families == {"heat", "cosine", "tf-idf heat", "tf-idf cosine"}
     assert {row.kernel for row in found.rounds[0].rows} == families
+
+
+@pytest.mark.usefixtures("few")
+def test_kernels_without_weights_stay_where_the_map_is_weighted() -> None:
+    """They are those of a table whose totals do not differ."""
+    table = X / X.sum(axis=1, keepdims=True)
+    found = dhsk.cross_validate(table, Y, sphere_map="tfidf", out=NO_METHODS)
+    assert {cell.kernel for cell in found.summary} == {"tf-idf heat", "tf-idf cosine", "linear"}
 
 
 @pytest.mark.usefixtures("few")
