@@ -37,7 +37,7 @@ class CvOptions(Run):
     earlier: tuple[Row, ...] = ()
     """Rows of earlier rounds of a search, which the table has too."""
     disk: int | None = None
-    """Most bytes that products may take on disk; None for half of what is free."""
+    """Most bytes that products may take on disk; None for some, see `dhsk.validation.disk`."""
     stores_fit: bool = True
     """Whether they may, see `dhsk.validation.disk`."""
     eigenvalues: bool | None = None

@@ -93,8 +93,9 @@ def compared(name: str, seeds: int) -> str:
         kinds += found.best.kernel == whole.best.kernel
     return (
         f"{name:12} {X.shape[0]:>6} x {X.shape[1]:<6} full {seconds:6.1f} s "
-        f"{whole.best_score_:.4f} ± {error:.4f}   lost {np.mean(lost):5.2f} (most {max(lost):5.2f}) errors   same kind "
-        f"{kinds}/{seeds}   time {np.mean(ratios):.2f} (most {max(ratios):.2f})"
+        f"{whole.best_score_:.4f} ± {error:.4f}   "
+        f"lost {np.mean(lost):5.2f} (most {max(lost):5.2f}) errors   "
+        f"same kind {kinds}/{seeds}   time {np.mean(ratios):.2f} (most {max(ratios):.2f})"
     )
 
 
