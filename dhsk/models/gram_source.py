@@ -1,6 +1,7 @@
 """A Gram matrix for solvers: read from tiles, or computed from its samples where that pays."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from dhsk.gram.passes import grouped
 from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.indexing import by_block
 from dhsk.gram.storage.staged import StagedSamples
+from dhsk.kernels import Kernel
+from dhsk.kernels.centre import centres_of
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.combined import column_blocks, combined, rows_at_once
 from dhsk.models.sources import RowsSource
@@ -253,13 +256,25 @@ def combine_span(
     """
     span, (rows_of_columns, parts) = marked.indices, shared
     rows, found = _read(G, span), []
+    both = rows, rows_of_columns
+    bilinear = G.kernel.bilinear and all(centres_of(some) is None for some in both)
+    combine = _summed if bilinear else partial(_evaluated, G.kernel)
     for place, (used, coef) in zip(places, parts, strict=True):
-        own, columns = place.indices, rows_of_columns[used]
-        out, in_blocks = np.empty((len(own), coef.shape[1])), column_blocks(columns)
-        for some in blocks(len(own), rows_at_once(len(own))):
-            out[some] = combined(G.kernel.of_rows, rows[own[some]], in_blocks, coef)
-        found.append(out)
+        found.append(combine(rows, place.indices, rows_of_columns[used], coef))
     return int(span[0]), found
+
+
+def _evaluated(kernel: Kernel, rows: Rows, own: Indices, columns: Rows, coef: Floats) -> Floats:
+    """Kernel values between some rows and columns, times coefficients."""
+    out, in_blocks = np.empty((len(own), coef.shape[1])), column_blocks(columns)
+    for some in blocks(len(own), rows_at_once(len(own))):
+        out[some] = combined(kernel.of_rows, rows[own[some]], in_blocks, coef)
+    return out
+
+
+def _summed(rows: Any, own: Indices, columns: Any, coef: Floats) -> Floats:
+    """The same of a linear kernel, by the sum of the columns."""
+    return np.asarray(rows[own] @ (columns.T @ coef))
 
 
 def _read(G: GramMatrix, span: Indices) -> Rows:

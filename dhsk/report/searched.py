@@ -83,4 +83,5 @@ def _families(results: Results, one: SearchRound) -> Iterator[tuple[str, ...]]:
             f"{label}, C = {listed(p.penalty for p in points)}"
             for label, points in grouped(kept, lambda p: p.label).items()
         )
-        yield named(top), whole(one.samples), score(top.mean), apart[top].words, went or "no"
+        behind = apart[top].words if apart[top].difference else "–"
+        yield named(top), whole(one.samples), score(top.mean), behind, went

@@ -114,9 +114,16 @@ def linear_tiles(path: Path) -> tuple[Source, Any]:
     return GramSource(G), samples() @ samples().T
 
 
+def cosines_on_demand(_path: Path) -> tuple[Source, Any]:
+    """A linear kernel of sparse samples, without tiles."""
+    mapped = dhsk.hyperspherical_map(samples())
+    G = dhsk.compute_gram(csr_array(samples()), dhsk.CosineKernel(), tile=32)
+    return GramSource(G), mapped @ mapped.T
+
+
 SOURCES = [
     array, array32, rows, rows32, csr_rows, linear_rows,
-    stored, stored32, derived, held, on_demand, linear_tiles,
+    stored, stored32, derived, held, on_demand, linear_tiles, cosines_on_demand,
 ]  # fmt: skip
 
 
@@ -197,6 +204,29 @@ def test_combine(source: tuple[Source, Any], edge: int, monkeypatch: pytest.Monk
     for part, values in zip(parts, found.combine(parts), strict=True):
         expected = K[np.ix_(part.rows, part.columns)] @ part.coef
         close(values, expected, found.dtype, np.abs(part.coef).sum())
+
+
+def test_combinations_of_a_linear_kernel_have_no_kernel_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """But by the sum of the columns; unless zero rows are at the centre, which is no sum."""
+    calls: list[int] = []
+    compute = dhsk.CosineKernel.of_rows
+
+    def counted(kernel: Any, *given: Any) -> Any:
+        calls.append(1)
+        return compute(kernel, *given)
+
+    part = Combination(np.arange(N), np.arange(0, N, 3), np.ones((len(range(0, N, 3)), 2)))
+    for X in (samples(), samples() * (np.arange(N)[:, None] != 5)):
+        source = GramSource(dhsk.compute_gram(csr_array(X), dhsk.CosineKernel(), tile=32))
+        mapped = dhsk.hyperspherical_map(X)
+        with monkeypatch.context() as patched:
+            patched.setattr(dhsk.CosineKernel, "of_rows", counted)
+            (found,) = source.combine([part])
+        expected = mapped @ mapped[part.columns].T @ part.coef
+        close(found, expected, found.dtype, len(part.columns))
+        assert bool(calls) == (not X[5].any())
 
 
 def test_matrix_for_a_task(source: tuple[Source, Any]) -> None:
