@@ -206,6 +206,7 @@ def test_combine(source: tuple[Source, Any], edge: int, monkeypatch: pytest.Monk
         close(values, expected, found.dtype, np.abs(part.coef).sum())
 
 
+@pytest.mark.filterwarnings("ignore::dhsk.errors.ZeroRowsWarning")
 def test_combinations_of_a_linear_kernel_have_no_kernel_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
