@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from many import recipes
 from scipy.sparse import csr_array
 from sklearn.datasets import make_classification
 from sklearn.feature_extraction.text import CountVectorizer
@@ -23,7 +24,6 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import minmax_scale
 
 import dhsk
-from tests.benchmarks.many import recipes
 
 NOTHING_ELSE = dhsk.Output(baselines=False, eigenvalues=False)
 
