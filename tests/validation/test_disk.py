@@ -85,6 +85,29 @@ def test_products_beyond_the_limit_are_not_stored(
     assert np.allclose(scores(found), scores(stored), atol=0.01)
 
 
+def test_products_take_some_gigabytes_unasked(
+    X: Any, y: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much is free: more is for who says so, or asks for a store."""
+    monkeypatch.setattr("dhsk.validation.disk.UNASKED", 1000)
+    stores = list[bool]()
+
+    def look(event: dhsk.Progress) -> None:
+        stores.append(any((tmp_path / "out").rglob("cosine")))
+
+    for out, kept in (
+        (dhsk.Output(tmp_path / "out"), False),
+        (dhsk.Output(tmp_path / "out", disk="1GB"), True),
+    ):
+        stores.clear()
+        dhsk.cross_validate(X, y, **GRID, out=out, progress=look)
+        assert any(stores) == kept
+        for entry in (tmp_path / "out" / "fits").glob("*.npz"):
+            entry.unlink()
+    dhsk.cross_validate(X, y, **GRID, out=dhsk.Output(tmp_path, store=tmp_path / "mine"))
+    assert (tmp_path / "mine" / "cosine").exists()
+
+
 def test_half_of_the_free_disk_is_the_limit(
     X: Any, y: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
