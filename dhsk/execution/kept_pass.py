@@ -20,20 +20,12 @@ UNKEPT_SECONDS: Final = 15.0
 """Seconds of a pass before its first entry."""
 
 
-class KeptPass:
+class _Sums:
     """Sums of a pass, and how many of its tasks, in their order, are in them."""
 
-    def __init__(self, sums: Sequence[Floats], entries: Checkpoint, name: str) -> None:
+    def __init__(self, sums: Sequence[Floats]) -> None:
         self.done = 0
         self._sums = sums
-        self._kept: KeptState = entries.state(self, name)
-        self._first = perf_counter() + UNKEPT_SECONDS
-
-    def advance(self) -> None:
-        """One more task is in the sums."""
-        self.done += 1
-        if perf_counter() >= self._first:
-            self._kept.keep()
 
     def entry(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The sums, and the number of tasks."""
@@ -47,6 +39,26 @@ class KeptPass:
         for own, values in zip(self._sums, found, strict=True):
             own[...] = values
         self.done = kept["done"]
+
+
+class KeptPass:
+    """A pass, whose sums are kept from time to time."""
+
+    def __init__(self, sums: Sequence[Floats], entries: Checkpoint, name: str) -> None:
+        self._sums = _Sums(sums)  # not this object: in a cycle they would stay in memory
+        self._kept: KeptState = entries.state(self._sums, name)
+        self._first = perf_counter() + UNKEPT_SECONDS
+
+    @property
+    def done(self) -> int:
+        """Number of tasks that are in the sums."""
+        return self._sums.done
+
+    def advance(self) -> None:
+        """One more task is in the sums."""
+        self._sums.done += 1
+        if perf_counter() >= self._first:
+            self._kept.keep()
 
 
 class _Passes:
