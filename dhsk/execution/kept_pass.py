@@ -20,7 +20,7 @@ UNKEPT_SECONDS: Final = 15.0
 """Seconds of a pass before its first entry."""
 
 
-class _Sums:
+class _PassSums:
     """Sums of a pass, and how many of its tasks, in their order, are in them."""
 
     def __init__(self, sums: Sequence[Floats]) -> None:
@@ -45,7 +45,7 @@ class KeptPass:
     """A pass, whose sums are kept from time to time."""
 
     def __init__(self, sums: Sequence[Floats], entries: Checkpoint, name: str) -> None:
-        self._sums = _Sums(sums)  # not this object: in a cycle they would stay in memory
+        self._sums = _PassSums(sums)  # not this object: in a cycle they would stay in memory
         self._kept: KeptState = entries.state(self._sums, name)
         self._first = perf_counter() + UNKEPT_SECONDS
 
