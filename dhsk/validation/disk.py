@@ -19,8 +19,8 @@ SHARE: Final = 0.5
 """Share of the free disk that products may take unasked."""
 
 UNASKED: Final = 4 * 10**9
-"""Most bytes of it. More saves nothing: a search of 39,774 samples of 10 entries and 20 classes took
-94 s with values computed when they were needed, and 141 s with 6.3 GB of them stored."""
+"""Most bytes of it. More saves nothing: a search of 39,774 samples of 10 entries and 20 classes
+took 94 s with values computed when they were needed, and 141 s with 6.3 GB of them stored."""
 
 
 @dataclass(frozen=True)
