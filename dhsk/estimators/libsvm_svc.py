@@ -27,7 +27,6 @@ from dhsk.models.problem import Problem, weights_of_classes
 from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
-from dhsk.solvers.problems import pairs_of_classes
 
 SHAPES = ("ovr", "ovo")
 """Values of `decision_function_shape`."""
@@ -247,14 +246,4 @@ class SVC(DropIn, ExactClassifier):
         """Weights of the features for a linear kernel, (pairs of classes, n_features)."""
         model = self._fitted
         sign = -1.0 if len(model.classes) == 2 else 1.0
-        return self._weights_of(sign * _by_pairs(model))
-
-
-def _by_pairs(model: SvcModel) -> Floats:
-    """Coefficients of all support vectors in each pair of classes, (pairs, n_sv)."""
-    found = np.zeros((model.width, model.rows.shape[0]))
-    own_pairs = pairs_of_classes(len(model.classes))
-    own_class = np.repeat(np.arange(len(model.classes)), model.expansion.n_support)
-    for row, coef in enumerate(model.expansion.dual_coef):
-        found[own_pairs[own_class, row], np.arange(len(own_class))] = coef
-    return found
+        return self._weights_of(sign * model.expansion.by_pair)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise
 from typing import Any, Final, Self
 
 import numpy as np
@@ -101,6 +100,16 @@ class Expansion:
             intercepts=np.array([fit.intercept for fit in fits]),
         )
 
+    @property
+    def by_pair(self) -> Floats:
+        """Coefficients of all support vectors in each pair of classes, (n_pairs, n_sv)."""
+        found = np.zeros((len(self.intercepts), len(self.support)))
+        own_pairs = pairs_of_classes(len(self.n_support))
+        own_class = np.repeat(np.arange(len(self.n_support)), self.n_support)
+        for row, coef in enumerate(self.dual_coef):
+            found[own_pairs[own_class, row], np.arange(len(own_class))] = coef
+        return found
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SvcModel(TrainedModel):
@@ -194,15 +203,9 @@ class SvcModel(TrainedModel):
         rows: Any = self.rows
         linear = self.kernel.bilinear and self.unit == 1.0 and centres_of(rows) is None
         held = rows.nbytes if isinstance(rows, np.ndarray) else 12 * rows.nnz
-        if not linear or 8 * rows.shape[1] * self.width > max(held, NORMALS_BYTES):
+        if not linear or 8 * max(rows.shape) * self.width > max(held, NORMALS_BYTES):
             return None
-        ends, found = np.cumsum(self.expansion.n_support), np.zeros((rows.shape[1], self.width))
-        for own, pairs in zip(
-            pairwise([0, *ends]), pairs_of_classes(len(self.classes)), strict=True
-        ):
-            some = slice(*own)
-            found[:, pairs] += rows[some].T @ self.expansion.dual_coef[:, some].T
-        return found
+        return np.asarray(rows.T @ self.expansion.by_pair.T)
 
     def predict(self, rows: Rows) -> NDArray[Any]:
         """Labels of mapped samples, by votes, (N,)."""

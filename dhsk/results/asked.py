@@ -28,7 +28,7 @@ SEARCHES: Final[tuple[Search, ...]] = get_args(Search)
 
 def parse_search(value: object) -> Search:
     """Return a way to search, or raise InputError."""
-    if value not in SEARCHES:
+    if not isinstance(value, str) or value not in SEARCHES:
         raise InputError(f"search must be one of {', '.join(SEARCHES)}, got {value!r:.80}")
     return value
 

@@ -72,9 +72,8 @@ def cost_of(
             )
             for rank in low_rank.ranks
         )  # fmt: skip
-    n = max(1, square.shape[0])
     for size in rounds:
-        counts = [-(-size * count // n) for count in grid.counts.tolist()]
+        counts = grid.counts_among(size)
         solving += exact_seconds(counts, grid.columns, searched, values.cores, 0.0)
     products = runs.disk.stored if stored else runs.disk.samples
     kept = _kept_bytes(grid, tried)

@@ -144,10 +144,10 @@ def cross_validate(
         fold from its training part; each fold then has products of its own. "auto" tries that
         beside the kernels' own map, as kernels that are called "tf-idf heat", "tf-idf cosine", ...
     search
-        How much of the search without `time_scale` and `kernels` runs on all samples, from some
-        thousand on. "halving": everything on a sample of 1,500 to 3,000, what may win on four times
-        as many, and the best kernel of each family on all, at its best C and, where it may still
-        win, the neighbours. "full": everything on all.
+        How the search without `time_scale` and `kernels` goes on 5,000 samples or more. "halving":
+        everything is tried on a sample of 1,000 to 3,000, where that is expected to save time, and
+        on all samples the best kernel of each family, at its best C and, if the family may still
+        win, the neighbours. "full": everything is tried on all samples.
     memory
         Most bytes that all processes together may hold, as a number or like "2GB".
     client

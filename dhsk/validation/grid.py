@@ -67,6 +67,11 @@ class Grid:
         """Samples of each class, (k,)."""
         return np.bincount(self.y[self.y >= 0], minlength=len(self.classes))
 
+    def counts_among(self, size: int) -> list[int]:
+        """Samples of each class among some of all, about."""
+        counts, n = self.counts.tolist(), int(self.counts.sum())
+        return [-(-size * count // n) for count in counts]
+
     @property
     def splitting(self) -> Splitting:
         """The folds, with the mean sizes of their parts."""
