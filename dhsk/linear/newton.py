@@ -13,7 +13,6 @@ Hessians 57).
    large linear classification", JMLR 9 (2008).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -32,7 +31,7 @@ from dhsk.linear.passes import (
     slopes,
 )
 from dhsk.linear.preconditioner import Factors, keys_of
-from dhsk.linear.state import State, forget
+from dhsk.linear.state import KeptSolve, State
 from dhsk.progress import OnProgress, Progress, ignore
 
 STEPS: Final = np.array([*2.0 ** np.arange(-12, 0), 0.75, 1.0, 1.25, 1.5, 2.0, 3.0])
@@ -115,8 +114,8 @@ class Newton:
     room: int
     """Memory for sums of Hessians, in bytes."""
     report: OnProgress = ignore
-    keep: Callable[[State], None] = forget
-    """Receives the state after every step, which the next step changes in place."""
+    steps: KeptSolve = field(default_factory=KeptSolve)
+    """Where the state is kept after every step."""
     patience: int = 0
     """Conjugate gradient iterations of a step above which factors are computed; 0: by `Z`."""
     passes: int = field(default=0, init=False)
@@ -141,24 +140,22 @@ class Newton:
         factors
             Initial preconditioner, recomputed in place after slow steps.
         state
-            From `keep` of the same problems, solved without initial factors. Resuming gives the
-            same bits if `room` is the same.
+            From `steps` of the same problems, with its factors. Resuming gives the same bits if
+            `room` is the same.
         """
         factors = Factors(self.columns) if factors is None else factors
         if state is None:
             state = self._begin(start, factors)
-        elif state.factored is not None and state.live.any() and state.conjugate <= self.patience:
-            self._make(factors, state)
         self.passes = state.passes
         while state.live.any() and state.newton < MOST_NEWTON:
             if state.conjugate > self.patience:
-                state.factored, state.made = state.V.copy(), state.live.copy()
                 self._make(factors, state)
+                self.steps.keep(state, factors)
             state.conjugate = self._step(state, factors)
             state.newton += 1
             state.live &= _lengths(state.G) > state.goal
             state.passes = self.passes
-            self.keep(state)
+            self.steps.keep(state, factors)
             self._tell(state)
         left = _lengths(state.G)
         return Solution(
@@ -190,14 +187,13 @@ class Newton:
         return state
 
     def _make(self, factors: Factors, state: State) -> None:
-        """Compute the factors of the columns in `state.made` at `state.factored`."""
-        assert state.factored is not None
-        assert state.made is not None
-        columns = factors.columns_like(self.columns.only(state.made))
+        """Compute the factors of the active columns at their coefficients."""
+        columns = factors.columns_like(self.columns.only(state.live))
         first = {key: j for j, key in reversed(list(enumerate(keys_of(self.columns))))}
-        at = state.factored[:, [first[key] for key in keys_of(columns)]]
+        at = state.V[:, [first[key] for key in keys_of(columns)]]
         codes, weights = self.targets.codes, self.targets.weights
         self.passes += factors.compute(self.Z, codes, weights, at, columns, self.loss, self.room)
+        state.makes, state.conjugate, state.passes = state.makes + 1, 0, self.passes
 
     def _step(self, state: State, factors: Factors) -> int:
         """Take a Newton step of the active columns, and count its conjugate gradient iterations.
@@ -336,15 +332,14 @@ _PATIENCE_OF_PART: Final = 100
 """Conjugate gradient iterations of a step above which factors pay, on the part."""
 
 
-def solve_columns(
-    newton: Newton, *, seed: int, threads: int, state: State | None = None
-) -> tuple[Solution, Factors]:
-    """Solve on a part of the samples first if there are many, then on all; or resume from a state.
+def solve_columns(newton: Newton, *, seed: int, threads: int) -> tuple[Solution, Factors]:
+    """Solve on a part of the samples first if there are many, then on all; or resume.
 
     The seed chooses the part, and threads of this process solve on it. The factors are the last
     preconditioner.
     """
     factors = Factors(newton.columns)
+    state = newton.steps.last(factors)
     n, width = newton.Z.n, newton.Z.width
     least, most = _ROWS_OF_PART
     fitting = newton.room // (4 * width * newton.Z.dtype.itemsize)

@@ -6,7 +6,7 @@ components in float32 (101 passes in place of 47).
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +28,22 @@ a feature."""
 _SHIFTS: Final = 12
 
 
+Key: TypeAlias = tuple[int, float]
+"""Class and C of a factor."""
+
+
 class Factors:
     """Cholesky factors of I + C H, where H is the Hessian of the losses of a column.
 
     Columns of one class and one C share the factor of the first of them: folds differ little.
+    `found` has those that were computed, as scipy's `cho_solve` takes them.
     """
 
     def __init__(self, columns: Columns) -> None:
         keys = np.column_stack([columns.positive, columns.C])
         _, first = np.unique(keys, axis=0, return_index=True)
         self._of = columns.only(np.sort(first))
-        self._found: dict[tuple[int, float], Any] = {}
+        self.found: dict[Key, tuple[NDArray[Any], bool]] = {}
 
     @staticmethod
     def bytes_of(columns: Columns, width: int, itemsize: int) -> int:
@@ -71,28 +76,28 @@ class Factors:
         for some in blocks(len(columns), max(1, room // each)):
             own = columns.only(some)
             made = _made(Z, codes, weights, V[:, some], own, loss, share[some])
-            self._found.update(zip(keys_of(own), made, strict=True))
+            self.found.update(zip(keys_of(own), made, strict=True))
             passes += 1
         return passes
 
     def __bool__(self) -> bool:
         """Whether any factor has been computed."""
-        return bool(self._found)
+        return bool(self.found)
 
     def solve(self, R: Floats, columns: Columns) -> Floats:
         """Apply the inverses to the columns of R, (width + 1, J): the identity without a factor."""
         out = R.copy()
         keys = keys_of(columns)
         for key in dict.fromkeys(keys):
-            if key not in self._found:
+            if key not in self.found:
                 continue
             own = [j for j, other in enumerate(keys) if other == key]
-            factor = self._found[key]
+            factor = self.found[key]
             out[:, own] = cho_solve(factor, R[:, own].astype(factor[0].dtype), check_finite=False)
         return out
 
 
-def keys_of(columns: Columns) -> list[tuple[int, float]]:
+def keys_of(columns: Columns) -> list[Key]:
     """Class and C of each column."""
     return list(zip(columns.positive.tolist(), columns.C.tolist(), strict=True))
 

@@ -1,17 +1,21 @@
-"""State of Newton's method between two steps."""
+"""State of Newton's method between two steps, and where a killed solve finds it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
+from dhsk.execution.checkpoint import NOWHERE, Checkpoint
+from dhsk.linear.preconditioner import Factors, Key
 
 
 @dataclass
 class State:
-    """State of Newton's method after a step; the remaining steps depend on nothing else.
+    """State of Newton's method after a step; the rest depends on it and on the preconditioner.
 
     Attributes
     ----------
@@ -29,11 +33,10 @@ class State:
     newton, passes
         Newton steps, and passes over the features, so far.
     conjugate
-        Conjugate gradient iterations of the last step.
-    factored
-        Coefficients at which the preconditioner was last computed, None if it was not.
-    made
-        Mask of the columns that it was computed for, (J,).
+        Conjugate gradient iterations since the preconditioner was last computed in this step, or
+        of the last step.
+    makes
+        Number of times that the preconditioner was computed.
     """
 
     V: Floats
@@ -45,13 +48,82 @@ class State:
     newton: int = 0
     passes: int = 0
     conjugate: int = 0
-    factored: Floats | None = None
-    made: NDArray[np.bool_] | None = None
-
-    def entry(self) -> dict[str, Any]:
-        """Arrays and numbers of a checkpoint."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+    makes: int = 0
 
 
-def forget(_: State) -> None:
-    """Write no checkpoint."""
+@dataclass(eq=False)
+class KeptSolve:
+    """Entries of a solve: its state after each step, and the factors of its preconditioner.
+
+    Attributes
+    ----------
+    entries, name
+        Where they are, and the name that begins theirs.
+    values
+        Numbers that are kept beside the state.
+    unkept
+        Seconds before the first entry: less is done again.
+    """
+
+    entries: Checkpoint = NOWHERE
+    name: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+    unkept: float = 0.0
+    _begin: float = field(default_factory=perf_counter, init=False)
+    _written: "dict[Key, tuple[str, NDArray[Any]]]" = field(default_factory=dict, init=False)
+    _last: State | None = field(default=None, init=False)
+
+    def keep(self, state: State, factors: Factors) -> None:
+        """Write a state, and those of its factors that are new.
+
+        What it replaces is removed last: at any time one state is whole.
+        """
+        if self.entries.folder is None or perf_counter() < self._begin + self.unkept:
+            return
+        before, self._written = self._written, {}
+        for number, (key, (matrix, _)) in enumerate(factors.found.items()):
+            name, earlier = before.get(key, ("", None))
+            if matrix is not earlier:
+                name = f"{self.name}-{state.makes}-{number}"
+                self.entries.put(name, {"factor": matrix})
+            self._written[key] = name, matrix
+        self._last = state
+        self._put()
+        names = {name for name, _ in self._written.values()}
+        self.entries.drop(*{name for name, _ in before.values()} - names)
+
+    def last(self, factors: Factors) -> State | None:
+        """Last state, whose factors are put into `factors`; None if there is none that is whole."""
+        found = self.entries.get(self.name, lambda kept: (kept["factors"], _state_of(kept)))
+        if found is None:
+            return None
+        names, state = found
+        written = {}
+        for positive, C, name in names:
+            matrix = self.entries.get(name, lambda kept: kept["factor"])
+            if matrix is None:
+                return None
+            written[positive, C] = name, matrix
+        factors.found.update({key: (matrix, True) for key, (_, matrix) in written.items()})
+        self._written, self._last = written, state
+        return state
+
+    def finish(self) -> None:
+        """Keep the last state without its factors."""
+        if self._last is not None:
+            before, self._written = self._written, {}
+            self._put()
+            self.entries.drop(*(name for name, _ in before.values()))
+
+    def drop(self) -> None:
+        """Remove all entries."""
+        self.entries.drop(self.name, *(name for name, _ in self._written.values()))
+
+    def _put(self) -> None:
+        """Write the last state, and where its factors are."""
+        names = [[*key, name] for key, (name, _) in self._written.items()]
+        self.entries.put(self.name, vars(self._last) | dict(self.values), {"factors": names})
+
+
+def _state_of(kept: dict[str, Any]) -> State:
+    return State(**{own.name: kept[own.name] for own in fields(State)})

@@ -16,7 +16,7 @@ from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes, solve_columns
 from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
-from dhsk.linear.state import State
+from dhsk.linear.state import KeptSolve
 from dhsk.models.base import training_notes
 from dhsk.models.low_rank import LowRankCertificates, LowRankModel
 from dhsk.models.low_rank_plan import plan_low_rank, solver_bytes
@@ -57,8 +57,8 @@ def train_low_rank(
         with told.part("approximation", 1.0):
             found = approximate(samples, row_map, how, run, plan, seed=seed)
         name = _name_of(problem, samples, row_map, run, [how.loss, seed], found)
-        steps = Checkpoint(run.journal, PREFIX)
-        solver = _Solver(problem, how.loss, seed, found, steps, name, told)
+        entries = Checkpoint(run.journal, PREFIX)
+        solver = _Solver(problem, how.loss, seed, found, entries, name, told)
         solution = solver.solve(solver.room_of(room))
         model = _model(problem, row_map, how, found, solution)
     notes = training_notes(samples.shape[0], samples.source)
@@ -117,7 +117,7 @@ class _Solver:
     loss: str
     seed: int
     found: Approximation
-    steps: Checkpoint
+    entries: Checkpoint
     name: str
     told: RunProgress
 
@@ -127,9 +127,9 @@ class _Solver:
         A resumed run takes that of its beginning, as rounding depends on it. Raises BudgetError if
         the Hessian of one column does not fit.
         """
-        kept = self._kept(0)
+        kept: int | None = self.entries.get(f"{self.name}-0", lambda kept: kept["room"])
         if kept is not None:
-            return kept[0]
+            return kept
         columns, width = columns_of(self.problem), self.found.features.inner
         least = self._bytes_of(columns.only([0]))
         require_room(least, left, f"second derivatives of {width} features", "take fewer landmarks")
@@ -150,6 +150,7 @@ class _Solver:
         Z = self.found.features
         weights = self.problem.weights[:, None].astype(Z.dtype)
         curvatures = curvature_bytes(Z, len(columns))
+        steps = KeptSolve(self.entries, f"{self.name}-{batch}", {"room": room})
         newton = Newton(
             Z,
             Targets(self.problem.codes, weights),
@@ -158,20 +159,11 @@ class _Solver:
             self.problem.tol,
             room - len(columns) * (Z.inner + 1) ** 2 * Z.dtype.itemsize - curvatures,
             self.told,
-            lambda state: self.steps.put(f"{self.name}-{batch}", {"room": room, **state.entry()}),
+            steps,
         )
-        kept = self._kept(batch)
-        return solve_columns(
-            newton,
-            seed=self.seed,
-            threads=self.found.plan.at_once,
-            state=None if kept is None else kept[1],
-        )[0]
-
-    def _kept(self, batch: int) -> tuple[int, State] | None:
-        """Last room and state of a batch: rounding depends on how many Hessians are summed."""
-        entry = f"{self.name}-{batch}"
-        return self.steps.get(entry, lambda kept: (kept.pop("room"), State(**kept)))
+        found, _ = solve_columns(newton, seed=self.seed, threads=self.found.plan.at_once)
+        steps.finish()
+        return found
 
     def _bytes_of(self, columns: Columns) -> int:
         Z = self.found.features

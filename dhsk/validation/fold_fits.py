@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, blocks
+from dhsk.execution.checkpoint import NOWHERE, Checkpoint
+from dhsk.execution.kept_pass import UNKEPT_SECONDS
 from dhsk.linear.losses import Loss
 from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes, solve_columns
 from dhsk.linear.passes import Columns, held_out_decisions
 from dhsk.linear.preconditioner import Factors
+from dhsk.linear.state import KeptSolve
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.results.columns import Certificate, KernelColumns, Row
 from dhsk.run_progress import RunProgress
@@ -43,6 +46,8 @@ class FoldFits:
     """Threads of this process for that fit."""
     run: RunProgress
     """Hears of each batch of fits."""
+    entries: Checkpoint = NOWHERE
+    """Keeps the solves of these features, folds and C, and of this room."""
 
     def cells(
         self,
@@ -59,8 +64,8 @@ class FoldFits:
         keys = [(p, c) for c in range(len(values_of_C)) for p in positives(len(self.grid.classes))]
         batches = list(self._batches(keys, values_of_C))
         self.run.expect("training", 2 * len(batches))
-        for some in batches:
-            for fold, c, fit in self._solved(some, values_of_C):
+        for number, some in enumerate(batches):
+            for fold, c, fit in self._solved(number, some, values_of_C):
                 found.setdefault((fold, c), []).append(fit)
         rows, predicted, kept = [], [], []
         sigmoids = self._sigmoids(found, len(values_of_C))
@@ -85,21 +90,17 @@ class FoldFits:
         return (keys[part] for part in blocks(len(keys), count))
 
     def _solved(
-        self, keys: list[tuple[int, int]], values_of_C: Sequence[float]
+        self, batch: int, keys: list[tuple[int, int]], values_of_C: Sequence[float]
     ) -> "Iterator[tuple[int, int, _Fit]]":
-        """Fits of some problems on all folds, with warm starts from the fits on all samples."""
+        """Fits of some problems on all folds."""
         begin = perf_counter()
         n_folds = len(self.grid.folds)
         positive, number = (np.array(part) for part in zip(*keys, strict=True))
-        C = np.array(values_of_C)[number]
-        whole = Columns(positive, np.zeros(len(keys), np.intp), C)
-        with self.run.part("training", 1.0):
-            newton = self._newton(whole)
-            start, factors = solve_columns(newton, seed=self.seed, threads=self.threads)
+        whole = Columns(positive, np.zeros(len(keys), np.intp), np.array(values_of_C)[number])
         groups = np.repeat(np.arange(1, n_folds + 1), len(keys))
-        columns = Columns(np.tile(positive, n_folds), groups, np.tile(C, n_folds))
-        with self.run.part("training", 1.0):
-            solution = self._newton(columns).solve(np.tile(start.coef, n_folds), factors)
+        columns = Columns(np.tile(positive, n_folds), groups, np.tile(whole.C, n_folds))
+        with self.run.part("training", 2.0):
+            solution = self._kept_solution(f"fits-{batch}", whole, columns)
             decided = self._held_out(solution, columns)
         seconds = (perf_counter() - begin) / len(columns)
         for j in range(len(columns)):
@@ -107,10 +108,33 @@ class FoldFits:
             proof = certificate(solution, j, seconds)
             yield fold, int(number[place]), _Fit(decided[fold][:, place], proof)
 
-    def _newton(self, columns: Columns) -> Newton:
+    def _kept_solution(self, name: str, whole: Columns, columns: Columns) -> Solution:
+        """Solution on all folds, from an earlier run or kept for a later one."""
+        solution = self.entries.get(name, lambda kept: Solution(**kept))
+        if solution is None:
+            on_all = KeptSolve(self.entries, f"{name}-all", unkept=UNKEPT_SECONDS)
+            on_folds = KeptSolve(self.entries, f"{name}-folds", unkept=UNKEPT_SECONDS)
+            solution = self._solution(self._newton(whole, on_all), self._newton(columns, on_folds))
+            self.entries.put(name, vars(solution))
+            on_folds.drop()
+            on_all.drop()
+        return solution
+
+    def _solution(self, on_all: Newton, on_folds: Newton) -> Solution:
+        """Solve on all folds, with warm starts from the solutions on all samples."""
+        with self.run.part("training", 1.0):
+            start, factors = solve_columns(on_all, seed=self.seed, threads=self.threads)
+        with self.run.part("training", 1.0):
+            state = on_folds.steps.last(factors)
+            n_folds = len(self.grid.folds)
+            return on_folds.solve(np.tile(start.coef, n_folds), factors, state)
+
+    def _newton(self, columns: Columns, steps: KeptSolve) -> Newton:
         weights = np.column_stack([self.grid.all_weights, self.grid.weights.T])
         targets = Targets(self.grid.y, weights.astype(self.Z.dtype))
-        return Newton(self.Z, targets, columns, self.loss, self.grid.tol, self.room, self.run)
+        return Newton(
+            self.Z, targets, columns, self.loss, self.grid.tol, self.room, self.run, steps
+        )
 
     def _held_out(self, solution: Solution, columns: Columns) -> list[NDArray[Any]]:
         """Decisions of each fold's columns on its test samples."""

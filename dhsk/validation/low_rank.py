@@ -25,6 +25,7 @@ from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.sources import RowsShape
 from dhsk.models.train_low_rank import train_low_rank
+from dhsk.nystrom.approximation import PREFIX as LANDMARKS
 from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.progress import OnProgress
 from dhsk.results.columns import Certificate, Row
@@ -98,7 +99,9 @@ class LowRankEngine:
         self._grid = grid
         self._options = options
         # It keeps whole kernels.
-        self._where = Run(options.memory, options.client, scratch=options.scratch)
+        self._where = Run(
+            options.memory, options.client, journal=options.journal, scratch=options.scratch
+        )
         self._kept = Checkpoint(options.journal)
         self._seed = low_rank.random_state
         self._scan: Scan | None = None
@@ -159,16 +162,22 @@ class LowRankEngine:
         name = digest_of("low rank 2", key, grid.y, weights, *rest)
         kept = self._kept.get(name, lambda kept: (Cells.of_entry(kept), kept["rest"]))
         if kept is None:
-            cells, entry = self._fit(row_map, rank, grid, scale_C)
+            fits = Checkpoint(self._options.journal, f"{name}-")
+            cells, entry = self._fit(row_map, rank, grid, scale_C, fits)
             self._kept.put(name, *cells.entry(entry))
+            fits.remove()
+            Checkpoint(self._options.journal, LANDMARKS).remove()
         else:
             cells, entry = kept
         return Tried(kernel, rank, entry["C"], cells, entry["trace"])
 
     def _fit(
-        self, row_map: RowMap, rank: int, grid: Grid, scale_C: bool
+        self, row_map: RowMap, rank: int, grid: Grid, scale_C: bool, kept: Checkpoint
     ) -> tuple[Cells, dict[str, Any]]:
-        """Fit all folds and C of a kernel; return what its checkpoint holds beside the cells."""
+        """Fit all folds and C of a kernel; return what its checkpoint holds beside the cells.
+
+        `kept` is for this kernel, this rank, and these folds and C.
+        """
         begin, run = perf_counter(), RunProgress(self._options.report, approximation=1, training=1)
         here = self._options.client is None
         plan = self._plan_of(row_map, rank) if here else None
@@ -183,13 +192,22 @@ class LowRankEngine:
             Z=made.features,
             grid=grid,
             loss=LOSSES[self._low_rank.loss],
-            room=own_room(self._options.memory) if plan is None else plan.room,
+            room=self._room(plan, kept),
             seed=self._seed,
             threads=made.plan.at_once,
             run=run,
+            entries=kept,
         )
         cells = fits.cells(C, names, grid.C if scale_C else None)
         return cells, {"C": C, "trace": made.trace}
+
+    def _room(self, plan: Share | None, kept: Checkpoint) -> int:
+        """Bytes for second derivatives: those of the beginning, as the bits depend on them."""
+        room: int | None = kept.get("room", lambda found: found["room"])
+        if room is None:
+            room = own_room(self._options.memory) if plan is None else plan.room
+            kept.put("room", {"room": room})
+        return room
 
     def _plan_of(self, row_map: RowMap, rank: int) -> Share:
         """Memory of this process, and of workers."""

@@ -182,7 +182,7 @@ class Interrupting:
 def many() -> tuple[Any, Any]:
     """So many samples that a part of them is solved first."""
     rng = np.random.default_rng(5)
-    y = rng.integers(0, 3, 16_500)
+    y = rng.integers(0, 3, 25_000)
     X = rng.poisson(1.0 + 2.0 * (np.arange(6) % 3 == y[:, None]))
     return X + 1.0, y
 
@@ -297,28 +297,20 @@ def test_what_differs_does_not_match(tmp_path: Path) -> None:
         assert fresh.steps == alone.steps
 
 
+@pytest.mark.parametrize("part", ["0", "1"], ids=["state", "factor"])
 @pytest.mark.parametrize("how", ["truncated", "flipped", "empty"])
-def test_a_damaged_state_is_not_used(how: str, tmp_path: Path) -> None:
-    """It begins anew."""
-    X, y = digits(4, 300)
+def test_a_damaged_state_is_not_used(how: str, part: str, tmp_path: Path) -> None:
+    """It begins anew; of many samples, factors are kept from the first step on."""
+    X, y = many()
+    few, given = replace(TIGHT, rank=20), (problem_of(X, y), open_samples(X), row_map(6))
     with pytest.raises(KeyboardInterrupt):
-        train_low_rank(
-            problem_of(X, y),
-            open_samples(X),
-            row_map(),
-            TIGHT,
-            Run(report=Interrupting(3), journal=tmp_path),
-        )
-    (file,) = tmp_path.glob("newton-*.npz")
+        train_low_rank(*given, few, Run(report=Interrupting(2), journal=tmp_path))
+    parts = sorted(tmp_path.glob("newton-*.npz"), key=lambda path: len(path.name))
+    assert len(parts) == 4  # a state, and the factors of three classes
+    file = parts[int(part)]
     content = file.read_bytes()
     middle = len(content) // 2
     flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
     file.write_bytes({"truncated": content[:middle], "flipped": flipped, "empty": b""}[how])
-    found = train_low_rank(
-        problem_of(X, y),
-        open_samples(X),
-        row_map(),
-        TIGHT,
-        Run(journal=tmp_path),
-    )
-    assert_bits(found, trained(X, y))
+    found = train_low_rank(*given, few, Run(journal=tmp_path))
+    assert_bits(found, trained(X, y, few))

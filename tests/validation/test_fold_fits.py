@@ -1,5 +1,7 @@
 """Fits of all folds, classes and C on features: the scores of LIBLINEAR, in any memory."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.threads import Threads
 from dhsk.linear.losses import LOSSES
 from dhsk.nystrom.spans import FeatureMatrix
@@ -110,3 +113,52 @@ def test_two_classes_are_one_problem() -> None:
     """Of more, each is one against the rest."""
     assert list(positives(2)) == [1]
     assert list(positives(4)) == [0, 1, 2, 3]
+
+
+class Counted(FeatureMatrix):
+    """Features that count their passes, and end a run in one of them."""
+
+    count, last = 0, 0
+
+    def map(self, *given: Any) -> Any:
+        """A pass."""
+        self.count += 1
+        if self.count == self.last:
+            raise KeyboardInterrupt
+        return super().map(*given)
+
+
+def counted_cells(last: int, folder: Path | None, room: int) -> tuple[Counted, Cells | None]:
+    """Features after a run that ends in one of their passes, and its cells if it did not."""
+    Z, y = samples(4)
+    grid = make_grid(divide(len(y), y, 3), VALUES_OF_C, tol=TOL)
+    features = Counted.in_memory(Z, Threads(1))
+    assert isinstance(features, Counted)
+    features.last, loss = last, LOSSES["squared_hinge"]
+    kept = Checkpoint(folder)
+    fits = FoldFits(features, grid, loss, room, seed=0, threads=1, run=RunProgress(), entries=kept)
+    with suppress(KeyboardInterrupt):
+        return features, fits.cells(grid.C, NAMES)
+    return features, None
+
+
+@pytest.mark.parametrize("batches", [1, 8])
+def test_killed_it_repeats_no_more_than_a_step(
+    batches: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At any pass, in any of the batches."""
+    monkeypatch.setattr("dhsk.validation.fold_fits.UNKEPT_SECONDS", 0.0)
+    room = PLENTY if batches == 1 else 1
+    undisturbed, expected = counted_cells(0, None, room)
+    assert expected is not None
+    most_of_step = 40
+    for last in np.linspace(1, undisturbed.count - 1, 12, dtype=int).tolist():
+        folder = tmp_path / str(last)
+        counted_cells(last, folder, room)
+        resumed, found = counted_cells(0, folder, room)
+        assert found is not None
+        assert found.predicted == expected.predicted
+        for own, other in zip(found.decisions, expected.decisions, strict=True):
+            np.testing.assert_array_equal(own, other)
+        assert resumed.count <= undisturbed.count - last + most_of_step
+    assert not list(tmp_path.glob("*/*-folds*"))
