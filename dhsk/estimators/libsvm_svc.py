@@ -246,4 +246,4 @@ class SVC(DropIn, ExactClassifier):
         """Weights of the features for a linear kernel, (pairs of classes, n_features)."""
         model = self._fitted
         sign = -1.0 if len(model.classes) == 2 else 1.0
-        return self._weights_of(sign * model.expansion.by_pair)
+        return self._weights_of(sign * model.expansion.by_problem)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from distributed import Client
 
+from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.exact import ExactClassifier
 from dhsk.estimators.saving import DEPRECATED
@@ -15,6 +16,7 @@ from dhsk.models.exact import SvcModel
 from dhsk.objects.places import Place
 from dhsk.samples import ZeroRule
 from dhsk.samples.weighted import MapName
+from dhsk.solvers.problems import MULTI_CLASS, MultiClass
 
 
 @dataclass(eq=False, repr=False)
@@ -22,9 +24,10 @@ class HeatSVC(ExactClassifier):
     """C-support vector classification, by default with the exact heat kernel on the hypersphere.
 
     One-vs-one, with the optimum of `sklearn.svm.SVC`, and its decisions where the intercept is
-    unique: it is not where a pair of classes has no support vector below the bound C. The fit
-    reports the KKT violation and the duality gap of its solution. Kernel values are computed when
-    the solver needs them, so that the matrix of a pair of classes may be larger than memory.
+    unique: it is not where a pair of classes has no support vector below the bound C. One-vs-rest,
+    the same of a ``OneVsRestClassifier(SVC())``. The fit reports the KKT violation and the duality
+    gap of its solution. Kernel values are computed when the solver needs them, so that the matrix
+    of a fit may be larger than memory.
 
     Parameters
     ----------
@@ -45,6 +48,10 @@ class HeatSVC(ExactClassifier):
         depend on the order of the samples, nor on weights in place of repeated samples.
     class_weight
         Factors of C by label, or "balanced"; None for 1.
+    multi_class
+        Fits of three classes and more: "ovo", each pair of them, as `sklearn.svm.SVC`; or "ovr",
+        each class against the rest, which is often better for twenty classes and more.
+        `dhsk.cross_validate` compares both. A sample has the weight of its own class in all fits.
     probability
         Deprecated, as in `sklearn.svm.SVC`: fit ``CalibratedClassifierCV(HeatSVC(),
         ensemble=False)`` for probabilities. True enables `predict_proba`, by Platt's sigmoids of
@@ -71,16 +78,17 @@ class HeatSVC(ExactClassifier):
         Number of support vectors of each class, (k,).
     dual_coef_, intercept_
         As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,). Decisions above 0 are for the
-        first class of a pair; if there are only two classes, for the second one.
+        first class of a pair; if there are only two classes, for the second one. One-vs-rest,
+        (k, n_sv) and (k,), with decisions above 0 for the class.
     C_, kernel_, time_scale_
     kkt_violation_
-        Largest KKT violation of all pairs of classes.
+        Largest KKT violation of all fits.
     duality_gap_
-        Largest relative duality gap of all pairs: primal less dual objective, over the primal.
+        Largest relative duality gap of all fits: primal less dual objective, over the primal.
     n_iter_
-        Number of steps of the solver for each pair, (k(k - 1)/2,).
+        Number of steps of the solver for each fit, (k(k - 1)/2,) or (k,).
     converged_
-        Whether the KKT violations of all pairs are at most `tol`.
+        Whether the KKT violations of all fits are at most `tol`.
     model_
         The fitted model as `SvcModel`, with LIBSVM's signs.
     n_features_in_, feature_names_in_
@@ -112,7 +120,8 @@ class HeatSVC(ExactClassifier):
     """
 
     _kept = (
-        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "dtype", "indefinite",
+        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "multi_class", "dtype",
+        "indefinite",
     )  # fmt: skip
     _model_type = SvcModel  # of files without a name of their estimator too
 
@@ -124,6 +133,7 @@ class HeatSVC(ExactClassifier):
     kernel: Kernel | str | None = None
     tol: float = 1e-3
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    multi_class: MultiClass = "ovo"
     probability: bool | str = DEPRECATED
     dtype: str = "float64"
     memory: int | str | None = None
@@ -131,3 +141,12 @@ class HeatSVC(ExactClassifier):
     store: str | Place | None = None
     random_state: Any = None
     indefinite: Indefinite = "error"
+
+    def _check(self, *positive: str) -> None:
+        super()._check(*positive)
+        if self.multi_class not in MULTI_CLASS:
+            raise InputError(f'multi_class must be "ovo" or "ovr", got {self.multi_class!r}')
+
+    @property
+    def _multi_class(self) -> MultiClass:
+        return self.multi_class

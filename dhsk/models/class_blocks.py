@@ -56,17 +56,23 @@ class ClassBlocks:
         """Read the values now, so that the passes of the call are told of it."""
         self._values()
 
-    def pair(self, kernel: Kernel, members: Indices) -> NDArray[Any] | None:
-        """Matrix of two whole classes, (n, padded(n)), as `smo.ascend` takes it; else None."""
-        a, b = (int(self.codes[members[end]]) for end in (0, -1))
-        if not 0 <= a < b or len(members) != len(self._classes[a]) + len(self._classes[b]):
+    def whole(self, kernel: Kernel, members: Indices) -> NDArray[Any] | None:
+        """Matrix of some whole classes, class by class, as `smo.ascend` takes it; else None."""
+        classes = np.unique(self.codes[members]).tolist()
+        ends = np.cumsum([len(self._classes[c]) for c in classes])
+        n = len(members)
+        if -1 in classes or ends[-1] != n:
             return None
-        n, cut = len(members), len(self._classes[a])
         K = np.empty((n, padded(n)), self._stored.dtype)
-        K[:cut, :cut], K[cut:, cut:n] = self._square(kernel, a), self._square(kernel, b)
-        products = np.array(self._values()[0][a, b])  # a kernel is evaluated in place
-        K[:cut, cut:n] = self._of_products(kernel, products, members[:cut], members[cut:])
-        K[cut:, :cut] = K[:cut, cut:n].T
+        parts = [
+            slice(end - len(self._classes[c]), end) for c, end in zip(classes, ends, strict=True)
+        ]
+        for number, (a, rows) in enumerate(zip(classes, parts, strict=True)):
+            K[rows, rows] = self._square(kernel, a)
+            for b, columns in zip(classes[number + 1 :], parts[number + 1 :], strict=True):
+                products = np.array(self._values()[0][a, b])  # a kernel is evaluated in place
+                own = self._of_products(kernel, products, members[rows], members[columns])
+                K[rows, columns], K[columns, rows] = own, own.T
         K[:, n:] = K[:, :1]
         return K
 

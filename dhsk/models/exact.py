@@ -15,8 +15,8 @@ from dhsk.kernels.centre import centres_of
 from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
 from dhsk.models.rescaling import kernel_in
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.platt import class_probabilities
-from dhsk.solvers.problems import Pair, pairs_of_classes
+from dhsk.solvers.platt import class_probabilities, one_vs_rest_probabilities
+from dhsk.solvers.problems import REST, MultiClass, Pair, problems_of_classes
 from dhsk.solvers.votes import one_vs_rest, vote
 
 NORMALS_BYTES: Final = 1 << 26
@@ -25,7 +25,7 @@ NORMALS_BYTES: Final = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class Certificates:
-    """Certificates of the solutions of all pairs, see `Fit`; arrays are (n_pairs,).
+    """Certificates of the solutions of all problems, see `Fit`; arrays are (problems,).
 
     The tolerance is that of the violation, and C bounds the dual coefficients before weights.
     """
@@ -41,12 +41,12 @@ class Certificates:
 
     @property
     def unconverged(self) -> str | None:
-        """How many pairs of classes did not converge, and what helps; None if all did."""
+        """How many fits did not converge, and what helps; None if all did."""
         left = int(np.count_nonzero(~self.converged))
         if not left:
             return None
         return (
-            f"{left} of {len(self.converged)} pairs of classes did not converge: the greatest KKT "
+            f"{left} of {len(self.converged)} fits of classes did not converge: the greatest KKT "
             f"violation is {self.violation.max():.2e} after {self.steps.max():,} steps, above "
             f"tol={self.tol:g}; raise tol, lower C, or use dtype='float64'"
         )
@@ -68,30 +68,33 @@ class Certificates:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """Support vectors and coefficients of all pairs of classes, in LIBSVM's layout."""
+    """Support vectors and coefficients of all problems, one-vs-one in LIBSVM's layout."""
 
     support: Indices
     """Indices of the support vectors among the training samples, class by class, (n_sv,)."""
     n_support: Indices
     """Number of support vectors of each class, (k,)."""
     dual_coef: Floats
-    """s_i alpha_i, positive for the first class of the pair, (k - 1, n_sv). For a support vector of
-    class a, row b - 1 is of the pair with a class b above a, row b of one below."""
+    """s_i alpha_i, positive for the first class of the problem. One-vs-one, (k - 1, n_sv): for a
+    support vector of class a, row b - 1 is of the pair with a class b above a, row b of one below.
+    One-vs-rest, (k, n_sv): row c is of class c against the rest."""
     intercepts: Floats
-    """Intercepts of the pairs, (n_pairs,)."""
+    """Intercepts of the problems, (problems,)."""
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], fits: Sequence[Fit], codes: Indices) -> "Expansion":
-        """Join a fit for each pair; codes are the classes of all samples from 0, (N,)."""
+        """Join a fit for each problem; codes are the classes of all samples from 0, (N,)."""
         used = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
         support = np.unique(np.concatenate(used))
         support = support[np.argsort(codes[support], kind="stable")]
         place = np.zeros(len(codes), np.intp)
         place[support] = np.arange(len(support))
-        k = pairs[-1].second + 1
-        dual_coef = np.zeros((k - 1, len(support)))
+        k = int(codes.max()) + 1
+        dual_coef = np.zeros((k if pairs[0].second == REST else k - 1, len(support)))
         for pair, fit, members in zip(pairs, fits, used, strict=True):
-            row = np.where(codes[members] == pair.first, pair.second - 1, pair.first)
+            row: Any = pair.first
+            if pair.second != REST:
+                row = np.where(codes[members] == pair.first, pair.second - 1, pair.first)
             dual_coef[row, place[members]] = fit.coef
         return cls(
             support=support,
@@ -101,25 +104,34 @@ class Expansion:
         )
 
     @property
-    def by_pair(self) -> Floats:
-        """Coefficients of all support vectors in each pair of classes, (n_pairs, n_sv)."""
+    def multi_class(self) -> MultiClass:
+        """Which problems: with two classes one pair."""
+        return "ovr" if len(self.dual_coef) == len(self.n_support) else "ovo"
+
+    @property
+    def problems(self) -> Indices:
+        """Problems of each class, by the row of its coefficients, see `problems_of_classes`."""
+        return problems_of_classes(len(self.n_support), self.multi_class)
+
+    @property
+    def by_problem(self) -> Floats:
+        """Coefficients of all support vectors in each problem, (problems, n_sv)."""
         found = np.zeros((len(self.intercepts), len(self.support)))
-        own_pairs = pairs_of_classes(len(self.n_support))
         own_class = np.repeat(np.arange(len(self.n_support)), self.n_support)
         for row, coef in enumerate(self.dual_coef):
-            found[own_pairs[own_class, row], np.arange(len(own_class))] = coef
+            found[self.problems[own_class, row], np.arange(len(own_class))] = coef
         return found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SvcModel(TrainedModel):
-    """An exact one-vs-one SVM; its rows are the support vectors."""
+    """An exact SVM, one-vs-one or one-vs-rest; its rows are the support vectors."""
 
     format = "dhsk svm model"
     expansion: Expansion
     certificates: Certificates
     sigmoids: Floats | None = None
-    """Platt's A and B of every pair, (n_pairs, 2); None without probabilities."""
+    """Platt's A and B of every problem, (problems, 2); None without probabilities."""
     unit: float = 1.0
     """Unit of kernel differences in decision values, see `dhsk.models.rescaling`: 1 unless the
     kernel is nearly constant."""
@@ -142,14 +154,18 @@ class SvcModel(TrainedModel):
             unit=positive_parameter("unit", header["unit"]),
         )
         k, n_sv = len(model.classes), model.rows.shape[0]
-        n_pairs, expansion = k * (k - 1) // 2, model.expansion
+        expansion = model.expansion
+        rows = len(expansion.dual_coef)
+        if rows not in (k - 1, k):
+            raise ValueError(f"dual_coef has {rows} rows for {k} classes")
+        problems = k if rows == k else k * (k - 1) // 2
         require_shapes(
             support=(expansion.support, (n_sv,)),
             n_support=(expansion.n_support, (k,)),
-            dual_coef=(expansion.dual_coef, (k - 1, n_sv)),
-            intercepts=(expansion.intercepts, (n_pairs,)),
-            violation=(model.certificates.violation, (n_pairs,)),
-            sigmoids=(model.sigmoids, (n_pairs, 2)),
+            dual_coef=(expansion.dual_coef, (rows, n_sv)),
+            intercepts=(expansion.intercepts, (problems,)),
+            violation=(model.certificates.violation, (problems,)),
+            sigmoids=(model.sigmoids, (problems, 2)),
         )
         if expansion.n_support.sum() != n_sv:
             raise ValueError(f"n_support sums to {expansion.n_support.sum()}, not {n_sv}")
@@ -157,8 +173,13 @@ class SvcModel(TrainedModel):
 
     @property
     def width(self) -> int:
-        """Number of decision values of a sample: of pairs of classes."""
+        """Number of decision values of a sample: of all problems."""
         return len(self.expansion.intercepts)
+
+    @property
+    def multi_class(self) -> MultiClass:
+        """Whether decisions are of pairs of classes, or of each class against the rest."""
+        return self.expansion.multi_class
 
     @property
     def has_probabilities(self) -> bool:
@@ -166,15 +187,15 @@ class SvcModel(TrainedModel):
         return self.sigmoids is not None
 
     def decisions(self, rows: Rows) -> Floats:
-        """Decision values of rows from `row_map`, (N, n_pairs), positive for the first class."""
+        """Decision values of rows from `row_map`, (N, problems), positive for the first class."""
         if self._normals is not None and centres_of(rows) is None:
             return np.asarray(rows @ self._normals) + self.expansion.intercepts
         n, n_sv = rows.shape[0], self.rows.shape[0]
-        # By pair: sums into a few rows of this array take half the time of sums into columns.
+        # By problem: sums into a few rows of this array take half the time of sums into columns.
         found = np.repeat(self.expansion.intercepts[:, None], n, axis=1)
         kernel = kernel_in(self.kernel, self.unit)
         ends = np.cumsum(self.expansion.n_support)
-        pairs = pairs_of_classes(len(self.classes))
+        problems = self.expansion.problems
         room = np.empty(min(n, ROWS) * min(n_sv, SUPPORT), self.rows.dtype)
         wide = np.empty(0 if room.dtype == np.float64 else room.size)
         for some in blocks(n_sv, SUPPORT):
@@ -191,12 +212,12 @@ class SvcModel(TrainedModel):
                     own = slice(start, max(start, min(end, some.stop)))
                     coef = self.expansion.dual_coef[:, own] * self.unit
                     inside = slice(own.start - some.start, own.stop - some.start)
-                    found[pairs[c], part] += coef @ K[:, inside].T
+                    found[problems[c], part] += coef @ K[:, inside].T
         return found.T
 
     @cached_value
     def _normals(self) -> Floats | None:
-        """Normal vectors of the hyperplanes of all pairs, (dim, n_pairs), of a linear kernel.
+        """Normal vectors of the hyperplanes of all problems, (dim, problems), of a linear kernel.
 
         None of another kernel, and where they take more memory than the support vectors.
         """
@@ -205,10 +226,10 @@ class SvcModel(TrainedModel):
         held = rows.nbytes if isinstance(rows, np.ndarray) else 12 * rows.nnz
         if not linear or 8 * max(rows.shape) * self.width > max(held, NORMALS_BYTES):
             return None
-        return np.asarray(rows.T @ self.expansion.by_pair.T)
+        return np.asarray(rows.T @ self.expansion.by_problem.T)
 
     def predict(self, rows: Rows) -> NDArray[Any]:
-        """Labels of mapped samples, by votes, (N,)."""
+        """Labels of mapped samples, see `labels_of`, (N,)."""
         parts = blocks(rows.shape[0], ROWS)
         return np.concatenate([self.labels_of(self.decisions(rows[p])) for p in parts])
 
@@ -222,15 +243,22 @@ class SvcModel(TrainedModel):
         return self.scores_of(self.decisions(rows))
 
     def labels_of(self, decisions: Floats) -> NDArray[Any]:
-        """Labels, (N,), by votes of decision values, (N, n_pairs)."""
+        """Labels, (N,), of decision values, (N, problems): by votes, or of the greatest one."""
+        if self.multi_class == "ovr":
+            return np.asarray(self.classes[decisions.argmax(axis=1)])
         return np.asarray(self.classes[vote(decisions, len(self.classes))])
 
     def scores_of(self, decisions: Floats) -> Floats:
-        """Scores of the classes, (N, k), or of two (N,), see `dhsk.solvers.votes.one_vs_rest`."""
+        """Scores of the classes, (N, k), or of two (N,), see `dhsk.solvers.votes.one_vs_rest`.
+
+        One-vs-rest they are the decision values.
+        """
+        if self.multi_class == "ovr":
+            return decisions
         return one_vs_rest(decisions, len(self.classes))
 
     def probabilities_of(self, decisions: Floats) -> Floats:
-        """Class probabilities, (N, k), from decision values, (N, n_pairs).
+        """Class probabilities, (N, k), from decision values, (N, problems).
 
         Raises InputError if the model was trained without them.
         """
@@ -239,4 +267,6 @@ class SvcModel(TrainedModel):
                 "the model has no probabilities: train it with --probability, or fit "
                 "CalibratedClassifierCV(HeatSVC(...), ensemble=False)"
             )
+        if self.multi_class == "ovr":
+            return one_vs_rest_probabilities(decisions, self.sigmoids)
         return class_probabilities(decisions, self.sigmoids, len(self.classes))

@@ -50,7 +50,7 @@ def drop_share(entries: Checkpoint, name: str) -> None:
 def name_of_training(problem: Problem, row_map: RowMap, *samples: Any) -> str:
     """Name of a training on mapped samples: arrays and JSON values that identify them."""
     kernel = row_map.kernel.to_spec()
-    own = [kernel, row_map.sphere_map, row_map.dtype, problem.C, problem.tol]
+    own = [kernel, row_map.sphere_map, row_map.dtype, problem.C, problem.tol, problem.multi_class]
     return digest_of(own, problem.codes, problem.fold_weights, *samples)
 
 

@@ -130,7 +130,7 @@ class GramSource:
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, read from tiles, or computed if that takes less time."""
-        K = None if self._held is None else self._held.pair(self.G.kernel, members)
+        K = None if self._held is None else self._held.whole(self.G.kernel, members)
         if K is not None:
             return K
         if not self._computing_pays(len(members)):

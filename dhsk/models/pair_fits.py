@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, groupby
+from itertools import groupby
+from threading import Lock
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
@@ -20,12 +21,22 @@ from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.held_out import SupportVectors, held_out_decisions, sample_bytes
 from dhsk.solvers.pairs import solve_pairs, way_of
-from dhsk.solvers.problems import Pair, make_pair, make_pairs, members_of_classes
+from dhsk.solvers.problems import (
+    REST,
+    MultiClass,
+    Pair,
+    classes_of_problems,
+    make_pair,
+    make_pairs,
+    members_of_classes,
+    problems_of_classes,
+)
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import Source
 from dhsk.solvers.whole import (
     BegunPair,
     BegunPairs,
+    Block,
     PairTask,
     Solved,
     Unsolved,
@@ -86,6 +97,27 @@ class PairPart(NamedTuple):
     folds: tuple[int, ...]
 
 
+class LastBlock:
+    """The matrix of all samples that a process has used last: the fits of a kernel share it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kernel = -1
+        self._block: Block | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the matrix, which another process computes."""
+        return LastBlock, ()
+
+    def of(self, kernel: int, make: Callable[[], Block]) -> Block:
+        """The matrix of a kernel by its number; the other tasks of a process wait for it."""
+        with self._lock:
+            if kernel != self._kernel or self._block is None:
+                self._block = None  # freed before the next one is there
+                self._kernel, self._block = kernel, make()
+            return self._block
+
+
 @dataclass(frozen=True, eq=False)
 class SharedProblems:
     """Problems of all pairs of classes on some matrices: each process is sent them once."""
@@ -94,20 +126,39 @@ class SharedProblems:
     weights: Floats
     problems: tuple[MatrixProblem, ...]
     balls: bool
+    multi_class: MultiClass = "ovo"
+    last: LastBlock = field(default_factory=LastBlock)
 
     @cached_value
     def classes(self) -> list[Indices]:
         """Samples of each class."""
         return members_of_classes(self.codes)
 
+    @cached_value
+    def pairs(self) -> list[tuple[int, int]]:
+        """The two classes of each problem."""
+        return classes_of_problems(len(self.classes), self.multi_class)
+
+    @cached_value
+    def sizes(self) -> list[int]:
+        """Number of samples of each problem."""
+        counts = list(map(len, self.classes))
+        return [sum(counts) if b == REST else counts[a] + counts[b] for a, b in self.pairs]
+
     def task(self, part: PairPart, begun: BegunPair | None = None) -> PairTask:
         """Problems of a part, on its matrix, of which some may be done."""
         problem = self.problems[part.kernel]
-        classes = list(combinations(range(len(self.classes)), 2))[part.pair]
         C = [value * problem.unit for value in problem.C]
-        pair = make_pair(classes, self.classes, self.weights[list(part.folds)], C)
+        pair = make_pair(self.pairs[part.pair], self.classes, self.weights[list(part.folds)], C)
         ball = self.balls and 0 in part.folds  # the same for every fold
         return PairTask(part, problem.source, pair, ball, begun)
+
+    def block(self, part: PairPart) -> Block | None:
+        """The matrix that problems of all samples share; None for those that have their own."""
+        if self.multi_class != "ovr":
+            return None
+        members, source = np.concatenate(self.classes), self.problems[part.kernel].source
+        return self.last.of(part.kernel, lambda: Block(source.block(members)))
 
 
 def _words_of(_shared: Any, parts: Sequence[PairPart], *_: Any) -> str:
@@ -123,9 +174,8 @@ def _memory_of(shared: Any, parts: Sequence[PairPart], *_: Any) -> int:
     problems: SharedProblems = getattr(shared, "value", shared)
     most = 0
     for part in parts:
-        a, b = list(combinations(problems.classes, 2))[part.pair]
         dtype = problems.problems[part.kernel].source.dtype
-        most = max(most, matrix_bytes(len(a) + len(b), dtype))
+        most = max(most, matrix_bytes(problems.sizes[part.pair], dtype))
     return most
 
 
@@ -138,8 +188,10 @@ def solve_parts(
     fine: bool,
 ) -> list[Solved | Unsolved]:
     """Solve the problems of some parts on their whole matrices: the task that workers run."""
-    tasks = map(shared.task, parts, begun)
-    return [solve_whole(task, tol, fine) for task in tasks]
+    return [
+        solve_whole(shared.task(part, own), tol, fine, shared.block(part))
+        for part, own in zip(parts, begun, strict=True)
+    ]
 
 
 def decide_part(
@@ -170,6 +222,7 @@ class PairSolver:
     """Whether to continue below the tolerance, see `dhsk.solvers.whole.solve_block`."""
     balls: bool = False
     """Whether to compute the balls that contain the samples of the pairs."""
+    multi_class: MultiClass = "ovo"
     on_fits: Callable[[int, bool], None] = lambda _count, _found: None
     """Called with numbers of finished fits, and whether they were found in the checkpoint."""
     watch: RoundWatch = field(default_factory=RoundWatch)
@@ -183,13 +236,13 @@ class PairSolver:
     @cached_value
     def n_pairs(self) -> int:
         """Number of pairs of classes."""
-        return len(self._sizes)
+        return len(self._problems.pairs)
 
     def pairs(self, k: int = 0) -> list[Pair]:
         """Problems of a kernel, in its unit; consecutive kernels of equal C share them."""
         C = tuple(value * self.problems[k].unit for value in self.problems[k].C)
         if C not in self._made:
-            self._made = {C: make_pairs(self.codes, self.weights, C)}
+            self._made = {C: make_pairs(self.codes, self.weights, C, self.multi_class)}
         return self._made[C]
 
     def solved(self, wanted: Sequence[int] = (0,)) -> Iterator[tuple[int, PairFits]]:
@@ -221,15 +274,16 @@ class PairSolver:
         They are (values of C, samples, pairs), fold by fold.
         """
         classes, chain = self._problems.classes, len(self.problems[k].C)
+        problems = problems_of_classes(len(classes), self.multi_class)
         done, total = 0, sum(map(len, folds))
         self.told(Progress(DECISIONS, done, total))
         # A sample has coefficients in the pairs of its own class, but sums in all.
-        each = sample_bytes(len(classes), chain) // len(classes) * len(self.codes)
+        each = sample_bytes(problems, chain) // len(classes) * len(self.codes)
         at_once = 1 if self.problems[k].source.computes else max(1, DECIDED_BYTES // each)
         for some in blocks(len(folds), at_once):
             columns = slice(some.start * chain, some.stop * chain)
             own = [fits[columns] for fits in solved.fits]
-            found = SupportVectors.of(own, classes, chain)
+            found = SupportVectors.of(own, classes, chain, self.multi_class)
             for decided in self._decided(k, folds[some], found):
                 done += decided.shape[1]
                 self.told(Progress(DECISIONS, done, total))
@@ -245,7 +299,7 @@ class PairSolver:
             parts = [np.arange(len(rows))[part] for part in blocks(len(rows), each)]
             values = (self._kept_decisions(k, rows[part], folds[part], found) for part in parts)
         else:
-            most = DECIDED_BYTES // sample_bytes(len(found.groups), chain)
+            most = DECIDED_BYTES // sample_bytes(found.problems, chain)
             parts = source.row_parts(rows, max(1, most))
             shared = self.executor.share(found)
             tasks = ((self._shared, k, rows[part], folds[part], shared) for part in parts)
@@ -300,18 +354,14 @@ class PairSolver:
         On working sets and in rounds pairs share columns and passes, and so a checkpoint.
         """
         source, room = self.problems[k].source, self.share.room
-        return way_of(self._most, source, room, ball=self.balls) == "whole matrices"
-
-    @cached_value
-    def _sizes(self) -> list[int]:
-        """Number of samples of each pair."""
-        counts = np.bincount(self.codes[self.codes >= 0]).tolist()
-        return [a + b for a, b in combinations(counts, 2)]
+        # Against the rest, all classes need most columns of one matrix.
+        wanted = self.balls or self.multi_class == "ovr"
+        return way_of(self._most, source, room, whole=wanted) == "whole matrices"
 
     @cached_value
     def _most(self) -> int:
         """Number of samples of the largest pair."""
-        return max(self._sizes)
+        return max(self._problems.sizes)
 
     def _name_of(self, part: PairPart) -> str:
         return digest_of(self.problems[part.kernel].name, part.pair, list(part.folds))
@@ -322,7 +372,8 @@ class PairSolver:
 
     @cached_value
     def _problems(self) -> SharedProblems:
-        return SharedProblems(self.codes, self.weights, tuple(self.problems), self.balls)
+        problems = tuple(self.problems)
+        return SharedProblems(self.codes, self.weights, problems, self.balls, self.multi_class)
 
     @cached_value
     def _shared(self) -> Any:
@@ -340,7 +391,7 @@ class PairSolver:
         small = [part for part in parts if self._whole(part.kernel)]
         if self.share.shared:  # the small ones run beside the large ones
             turn = {part.kernel: number for number, part in reversed([*enumerate(small)])}
-            small.sort(key=lambda part: (turn[part.kernel], -self._sizes[part.pair]))
+            small.sort(key=lambda part: (turn[part.kernel], -self._problems.sizes[part.pair]))
         # A task of a client costs it as much time as a small problem.
         each = 1 if self._most > FEW_SAMPLES else max(1, len(small) // MANY_TASKS)
         groups = [small[some] for some in blocks(len(small), each)]
@@ -376,13 +427,13 @@ class PairSolver:
 
     def _begun_of(self, parts: Sequence[PairPart], begun: BegunPairs) -> list[BegunPair | None]:
         """What is done of each part."""
-        return [begun.of(part, self._sizes[part.pair]) for part in parts]
+        return [begun.of(part, self._problems.sizes[part.pair]) for part in parts]
 
     def _bytes_of(self, parts: Sequence[PairPart]) -> int:
         """Memory of the largest matrix of some parts, which are solved one after the other."""
         sources = (self.problems[part.kernel].source for part in parts)
         return max(
-            matrix_bytes(self._sizes[part.pair], source.dtype)
+            matrix_bytes(self._problems.sizes[part.pair], source.dtype)
             for part, source in zip(parts, sources, strict=True)
         )
 

@@ -10,6 +10,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
+from dhsk.solvers.problems import MultiClass
 
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 """Factors of C by label, "balanced", or None for 1, as in scikit-learn."""
@@ -36,6 +37,8 @@ class Problem:
     """Sample weights of the sigmoids, without class weights, (N,). None without probabilities."""
     most_steps: int | None = None
     """Upper bound on the steps of an exact fit of a pair of classes; None for none."""
+    multi_class: MultiClass = "ovo"
+    """Problems of an exact fit; of two classes there is one."""
 
     @property
     def fold_weights(self) -> Floats:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -36,9 +36,12 @@ from dhsk.progress import Progress
 from dhsk.samples import Samples
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.platt import fit_sigmoid
-from dhsk.solvers.problems import make_pairs, pairs_of_classes
+from dhsk.solvers.problems import REST, MultiClass, classes_of_problems, make_pairs
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import ArraySource, Source
+
+PROBLEMS: Final[dict[MultiClass, str]] = {"ovo": "pairs of classes", "ovr": "classes"}
+"""What is fitted, for people."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +70,8 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
     with run.told(**_parts_of(problem)) as (run, told):
         prepare = _way_of(row_map.kernel, run)
-        pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
+        which = problem.multi_class
+        pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C], which)
         counts = FitCounts.of(pairs, len(problem.codes))
         del pairs
         entries = Checkpoint(run.journal, PREFIX)
@@ -86,8 +90,9 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
             training.share,
             entries,
             fine=True,
+            multi_class=which,
             on_fits=lambda fits, found: told.advance(
-                "fits", fits / counts.columns, "pairs of classes", found=found
+                "fits", fits / counts.columns, PROBLEMS[which], found=found
             ),
             watch=RoundWatch(lambda one: run.report(progress_of(one, len(problem.codes))), entries),
         )
@@ -162,9 +167,13 @@ def _in_memory(
     if run.journal is not None:
         name = name_of_training(problem, row_map, list(rows.shape), rows)
     share = kept_share(entries, name, plan)
-    source: Source = RowsSource(rows, kernel, share.threads, share.rows)
-    if share.held:
+    source: Source
+    if problem.multi_class == "ovr":  # one matrix for all tasks, which wait for it
+        source = RowsSource(rows, kernel, allowed.cores, share.rows)
+    elif share.held:
         source = ClassesSource(rows, kernel, problem.codes, share.threads, share.rows)
+    else:
+        source = RowsSource(rows, kernel, share.threads, share.rows)
     return _Training(
         MatrixProblem(source, (problem.C,), unit, name),
         Threads(share.at_once),
@@ -257,14 +266,14 @@ def _with_sigmoids(
     if problem.fold_of is None or problem.sample_weights is None:
         return models[0]
     blocks = row_map.blocks(samples, ROWS)
-    held_out = _held_out_decisions(models[1:], problem, blocks, run)
-    n_classes, sigmoids = len(problem.classes), []
-    for a in range(n_classes):
-        for b in range(a + 1, n_classes):
-            of_a, of_b = problem.codes == a, problem.codes == b
-            decision = np.where(of_a, held_out[:, b - 1], held_out[:, a])
-            used = of_a | of_b
-            sigmoids.append(fit_sigmoid(decision[used], of_a[used], problem.sample_weights[used]))
+    held_out, sigmoids = _held_out_decisions(models[1:], problem, blocks, run), []
+    codes, problems = problem.codes, models[0].expansion.problems
+    for number, (a, b) in enumerate(classes_of_problems(len(problems), models[0].multi_class)):
+        positive = codes == a
+        used = positive | ((codes == b) if b != REST else codes >= 0)
+        places = (problems == number).argmax(axis=1)
+        decision = held_out[used, places[codes[used]]]
+        sigmoids.append(fit_sigmoid(decision, positive[used], problem.sample_weights[used]))
     return replace(models[0], sigmoids=np.array(sigmoids))
 
 
@@ -274,17 +283,16 @@ def _held_out_decisions(
     blocks: Iterable[tuple[int, Rows]],
     run: Run,
 ) -> Floats:
-    """Decision values of the pairs that a sample's class is in, by the other class, (N, k - 1)."""
+    """Decision values of the problems that a sample's class is in, (N, problems of a class)."""
     assert problem.fold_of is not None  # with probabilities
-    own_pairs = pairs_of_classes(len(problem.classes))
-    found = np.zeros((len(problem.codes), own_pairs.shape[1]))
+    problems = models[0].expansion.problems
+    found = np.zeros((len(problem.codes), problems.shape[1]))
     for first, rows in blocks:
         run.report(Progress("held-out decisions", first, len(found)))
         for fold, model in enumerate(models):
             inside = np.flatnonzero(problem.fold_of[first : first + rows.shape[0]] == fold)
             numbers = first + inside
-            decisions = model.decisions(rows[inside])
-            columns = own_pairs[problem.codes[numbers]]
-            found[numbers] = np.take_along_axis(decisions, columns, axis=1)
+            own = problems[problem.codes[numbers]]
+            found[numbers] = np.take_along_axis(model.decisions(rows[inside]), own, axis=1)
     run.report(Progress("held-out decisions", len(found), len(found)))
     return found

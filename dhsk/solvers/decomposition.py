@@ -127,7 +127,7 @@ class Decomposition:
                 for _ in _solved_on_sets(source, some, self, executor):
                     kept.keep()
             going_on = [state for state in some.values() if not state.ended]
-            split = _by_class if len(states) > 1 else _together
+            split = Pair.sides if len(states) > 1 else _together
             looked, begun = _look(source, going_on, split, watch)
             for state in going_on:
                 state.judge()
@@ -225,13 +225,6 @@ def _look(
     for part, sides, found in zip(parts, groups.values(), combined, strict=True):
         _subtract(part, sides, found)
     return sum(part.entries for part in parts), begun
-
-
-def _by_class(pair: Pair, samples: Indices) -> list[tuple[int, Indices]]:
-    """Each class of a pair with its own of some samples, if there are any."""
-    first = pair.dual.sign[samples] > 0
-    sides = (pair.first, samples[first]), (pair.second, samples[~first])
-    return [(number, own) for number, own in sides if len(own)]
 
 
 def _together(pair: Pair, samples: Indices) -> list[tuple[int, Indices]]:

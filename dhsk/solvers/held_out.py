@@ -1,76 +1,82 @@
-"""Decisions of all pairs of classes for held-out samples, from the support vectors of some folds.
+"""Decisions of all problems for held-out samples, from the support vectors of some folds.
 
-A pair needs the entries between these samples and its support vectors. A class is in as many pairs
-as there are other classes, and its pairs, folds and values of C share the entries of its samples.
+A problem needs the entries between these samples and its support vectors. The samples of a class
+are in several problems, which share their entries, as folds and values of C do.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.problems import pairs_of_classes
+from dhsk.solvers.problems import MultiClass, problems_of_classes
 from dhsk.solvers.sources import Combination, Source
 
 
 @dataclass(frozen=True, eq=False)
 class SupportVectors:
-    """Support vectors of all pairs of classes in some folds, by some columns of each fold."""
+    """Support vectors of all problems in some folds, by some columns of each fold."""
 
     groups: list[Indices]
     """Samples of each class that are support vectors of any fit."""
     coef: list[Floats]
-    """Coefficients of each class, (folds, samples, (k - 1) columns). The pairs of a class are
-    ordered by the other class."""
+    """Coefficients of each class, (folds, samples, problems of the class times columns)."""
     intercepts: Floats
-    """(folds, pairs, columns)."""
+    """(folds, problems, columns)."""
+    problems: Indices
+    """Problems of each class, see `problems_of_classes`."""
 
     @classmethod
     def of(
-        cls, fits: Sequence[Sequence[Fit]], classes: Sequence[Indices], columns: int
+        cls,
+        fits: Sequence[Sequence[Fit]],
+        classes: Sequence[Indices],
+        columns: int,
+        multi_class: MultiClass = "ovo",
     ) -> "SupportVectors":
-        """Of the fits of each pair, fold by fold; classes are the samples of each."""
-        k, folds = len(classes), len(fits[0]) // columns
-        V = [np.zeros((folds, len(members), k - 1, columns)) for members in classes]
-        used = [np.zeros(len(members), bool) for members in classes]
-        for (a, b), own in zip(combinations(range(k), 2), fits, strict=True):
-            for number, fit in enumerate(own):
-                fold, column = divmod(number, columns)
-                cut = np.searchsorted(fit.support, len(classes[a]))
-                first, second = fit.support[:cut], fit.support[cut:] - len(classes[a])
-                V[a][fold, first, b - 1, column] = fit.coef[:cut]
-                V[b][fold, second, a, column] = fit.coef[cut:]
-                used[a][first] = used[b][second] = True
+        """Of the fits of each problem, fold by fold; classes are the samples of each."""
+        problems = problems_of_classes(len(classes), multi_class)
+        sizes, folds = np.array(list(map(len, classes))), len(fits[0]) // columns
+        starts, width = np.cumsum(sizes) - sizes, problems.shape[1] * columns
+        V = np.zeros((folds, sizes.sum(), problems.shape[1], columns))
+        for number, own in enumerate(fits):
+            parts, rows = np.nonzero(problems == number)
+            members = np.concatenate([starts[c] + np.arange(sizes[c]) for c in parts])
+            rows = np.repeat(rows, sizes[parts])
+            for place, fit in enumerate(own):
+                fold, column = divmod(place, columns)
+                V[fold, members[fit.support], rows[fit.support], column] = fit.coef
+        used = np.asarray(V.any(axis=(0, 2, 3)))
+        spans = [slice(start, start + size) for start, size in zip(starts, sizes, strict=True)]
         intercepts = np.array([[fit.intercept for fit in own] for own in fits])
         return cls(
-            [members[some] for members, some in zip(classes, used, strict=True)],
-            [
-                own[:, some].reshape(folds, np.count_nonzero(some), (k - 1) * columns)
-                for own, some in zip(V, used, strict=True)
-            ],
+            [members[used[span]] for members, span in zip(classes, spans, strict=True)],
+            [V[:, span][:, used[span]].reshape(folds, used[span].sum(), width) for span in spans],
             np.stack(np.split(intercepts, folds, axis=1)),
+            problems,
         )
 
 
-def sample_bytes(k: int, columns: int) -> int:
-    """Bytes of the coefficients, or else of the sums, of a sample in one fold and k classes."""
-    return 8 * k * (k - 1) * columns
+def sample_bytes(problems: Indices, columns: int) -> int:
+    """Bytes of the coefficients, or else of the sums, of a sample in one fold."""
+    return 8 * problems.size * columns
 
 
 def held_out_decisions(
     source: Source, rows: Indices, folds: Indices, found: SupportVectors
 ) -> Floats:
-    """Decisions for some samples, (columns, rows, pairs); folds are those of each, ascending."""
-    k, columns = len(found.groups), found.intercepts.shape[2]
-    sums = np.zeros((k, len(rows), (k - 1) * columns))
+    """Decisions for some samples, (columns, rows, problems); folds are those of each, ascending."""
+    (k, width), columns = found.problems.shape, found.intercepts.shape[2]
+    sums = np.zeros((k, len(rows), width * columns))
     add = _add_combined if source.computes else _add_panels
     add(sums, source, rows, folds, found)
     out = found.intercepts[folds]
-    for own, pairs in zip(sums, pairs_of_classes(k), strict=True):
-        out[:, pairs] += own.reshape(len(rows), k - 1, columns)
+    for own, problems in zip(sums, found.problems, strict=True):
+        out[:, problems] += own.reshape(len(rows), width, columns)
     return np.ascontiguousarray(out.transpose(2, 0, 1))
 
 

@@ -37,13 +37,13 @@ Way: TypeAlias = Literal["whole matrices", "working sets", "rounds"]
 """How the problems of a pair are solved, see `way_of`."""
 
 
-def way_of(n: int, source: Source, room: int, *, ball: bool = False) -> Way:
+def way_of(n: int, source: Source, room: int, *, whole: bool = False) -> Way:
     """How the problems of n samples are solved, where their matrix may take `room` bytes.
 
-    A matrix that is small, or is stored, or whose ball is wanted, is read as a whole for any number
+    A matrix that is small, or is stored, or whose `whole` is wanted, is read as such for any number
     of support vectors, if it fits. Others of computed values have working sets first.
     """
-    on_demand = source.computes and not ball
+    on_demand = source.computes and not whole
     fits = matrix_bytes(n, source.dtype) <= room
     if fits and (not on_demand or n <= FINE_SAMPLES):
         return "whole matrices"
@@ -108,7 +108,7 @@ def solve_pairs(
 
 def _way(task: PairTask, room: int) -> Way:
     """How a pair is solved."""
-    return way_of(len(task.pair.members), task.source, room, ball=task.ball)
+    return way_of(len(task.pair.members), task.source, room, whole=task.ball)
 
 
 def _solve_whole(

@@ -1,4 +1,4 @@
-"""Class probabilities of one-vs-one classifiers: Platt's sigmoids and pairwise coupling."""
+"""Class probabilities: Platt's sigmoids, and one-vs-one their pairwise coupling."""
 
 import math
 
@@ -123,6 +123,17 @@ def class_probabilities(decisions: Floats, sigmoids: Floats, n_classes: int) -> 
     pairwise[:, first, second] = first_wins
     pairwise[:, second, first] = 1 - first_wins
     return couple(pairwise)
+
+
+def one_vs_rest_probabilities(decisions: Floats, sigmoids: Floats) -> Floats:
+    """Class probabilities, (N, k), of decisions of each class against the rest, (N, k).
+
+    As of scikit-learn's `OneVsRestClassifier`, they are those of each class against the rest,
+    scaled to sum to 1. sigmoids are A and B of every class from `fit_sigmoid`, (k, 2).
+    """
+    each = expit(-(decisions * sigmoids[:, 0] + sigmoids[:, 1]))
+    each = np.clip(each, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    return np.asarray(each / each.sum(axis=1, keepdims=True))
 
 
 def _to_unit(f: Floats) -> tuple[Floats, float, float]:

@@ -1,42 +1,94 @@
-"""One-vs-one problems of all pairs of classes."""
+"""Problems of two classes of which a classifier of several classes is made.
+
+One-vs-one it has a problem of each pair of classes, in LIBSVM's order; one-vs-rest one of each
+class, on all samples, whose problems share the whole matrix.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from dhsk.arrays import Floats, Indices
 from dhsk.solvers.dual import Dual
 
+MultiClass: TypeAlias = Literal["ovo", "ovr"]
+"""Which problems: "ovo" one-vs-one, "ovr" one-vs-rest."""
+
+MULTI_CLASS: Final[tuple[MultiClass, ...]] = get_args(MultiClass)
+
+REST: Final = -1
+"""Stands for all other classes."""
+
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes, their samples, and their dual problems."""
+    """Two classes, or one and the rest, their samples, and their dual problems."""
 
     first: int
     second: int
+    """`REST` against the rest."""
     members: Indices
-    """Indices of the samples, those of the first class before those of the second."""
+    """Indices of the samples class by class: of a pair those of the first class come first."""
     dual: Dual
 
     @property
     def sizes(self) -> dict[int, int]:
-        """Number of samples of each class."""
+        """Number of samples of each class, of a class against the rest its own."""
         first = int((self.dual.sign > 0).sum())
-        return {self.first: first, self.second: len(self.members) - first}
+        both = {self.first: first, self.second: len(self.members) - first}
+        return {c: count for c, count in both.items() if c != REST}
+
+    def sides(self, samples: Indices) -> list[tuple[int, Indices]]:
+        """Some of the samples, in groups that other problems may have too, each with a number.
+
+        A pair of classes shares the samples of each class with others, a class against the rest all
+        of them.
+        """
+        if self.second == REST:
+            return [(0, samples)] if len(samples) else []
+        first = self.dual.sign[samples] > 0
+        sides = (self.first, samples[first]), (self.second, samples[~first])
+        return [(number, own) for number, own in sides if len(own)]
 
 
-def make_pairs(codes: Indices, weights: Floats, values_of_C: Sequence[float]) -> list[Pair]:
-    """Problems of all pairs of classes in LIBSVM's order, their columns ordered by fold, then by C.
+def classes_of_problems(n_classes: int, multi_class: MultiClass) -> list[tuple[int, int]]:
+    """The two classes of each problem, the positive one first."""
+    if multi_class == "ovr":
+        return [(c, REST) for c in range(n_classes)]
+    return list(combinations(range(n_classes), 2))
+
+
+def problems_of_classes(n_classes: int, multi_class: MultiClass = "ovo") -> Indices:
+    """Indices of the problems that the samples of each class are in, (k, problems of a class).
+
+    One-vs-one they are ordered by the other class.
+    """
+    if multi_class == "ovr":
+        return np.tile(np.arange(n_classes), (n_classes, 1))
+    numbers = np.zeros((n_classes, n_classes), np.intp)
+    for number, (a, b) in enumerate(combinations(range(n_classes), 2)):
+        numbers[a, b] = numbers[b, a] = number
+    return numbers[~np.eye(n_classes, dtype=bool)].reshape(n_classes, n_classes - 1)
+
+
+def make_pairs(
+    codes: Indices,
+    weights: Floats,
+    values_of_C: Sequence[float],
+    multi_class: MultiClass = "ovo",
+) -> list[Pair]:
+    """All problems, their columns ordered by fold, then by C.
 
     codes are the classes of the samples as integers from 0, (N,), and weights the factors of C,
     (folds, N), 0 for test samples. The values of C must ascend.
     """
     classes = members_of_classes(codes)
     return [
-        make_pair((a, b), classes, weights, values_of_C)
-        for a, b in combinations(range(len(classes)), 2)
+        make_pair(pair, classes, weights, values_of_C)
+        for pair in classes_of_problems(len(classes), multi_class)
     ]
 
 
@@ -46,9 +98,10 @@ def make_pair(
     weights: Floats,
     values_of_C: Sequence[float],
 ) -> Pair:
-    """Problems of one pair of classes, as `make_pairs` has them; classes are their samples."""
-    members = np.concatenate([classes[c] for c in pair])
-    sign = np.repeat([1.0, -1.0], [len(classes[c]) for c in pair])
+    """One of the problems that `make_pairs` has; classes are their samples."""
+    own = range(len(classes)) if pair[1] == REST else pair
+    members = np.concatenate([classes[c] for c in own])
+    sign = np.repeat([1.0 if c == pair[0] else -1.0 for c in own], [len(classes[c]) for c in own])
     factors = np.asarray(values_of_C)[:, None]
     boxes = np.concatenate([weight[members] * factors for weight in weights])
     return Pair(*pair, members, Dual(sign, boxes, len(factors)))
@@ -57,11 +110,3 @@ def make_pair(
 def members_of_classes(codes: Indices) -> list[Indices]:
     """Indices of the samples of each class, ascending."""
     return [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
-
-
-def pairs_of_classes(n_classes: int) -> Indices:
-    """Indices of the pairs that each of k classes is in, by the other class, (k, k - 1)."""
-    numbers = np.zeros((n_classes, n_classes), np.intp)
-    for number, (a, b) in enumerate(combinations(range(n_classes), 2)):
-        numbers[a, b] = numbers[b, a] = number
-    return numbers[~np.eye(n_classes, dtype=bool)].reshape(n_classes, n_classes - 1)

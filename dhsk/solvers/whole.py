@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
+from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.solvers.ball import smallest_ball
 from dhsk.solvers.dual import (
@@ -160,14 +161,29 @@ class Unsolved(NamedTuple):
     begun: BegunPair
 
 
-def solve_whole(task: PairTask, tol: float, fine: bool) -> Solved | Unsolved:
+class Block:
+    """The matrix of some samples in memory, (n, padded(n)), which several problems may share."""
+
+    def __init__(self, K: NDArray[Any]) -> None:
+        self.K = K
+        self.entry = largest_entry(K)
+
+    @cached_value
+    def half(self) -> NDArray[Any]:
+        """The same in float32, unless steps would overflow there."""
+        return self.K.astype(np.float32, copy=False) if self.entry <= _LARGEST_SINGLE else self.K
+
+
+def solve_whole(
+    task: PairTask, tol: float, fine: bool, block: Block | None = None
+) -> Solved | Unsolved:
     """Solve a pair whose matrix fits in memory, or go on with it: the task that workers run."""
-    K, begun = task.source.block(task.pair.members), task.begun
-    begun = BegunPair.of(task.pair.dual) if begun is None else begun.copy()
-    fits = _improved(K, task.pair.dual, begun, tol, fine)
+    block = block or Block(task.source.block(task.pair.members))
+    begun = BegunPair.of(task.pair.dual) if task.begun is None else task.begun.copy()
+    fits = _improved(block, task.pair.dual, begun, tol, fine)
     if fits is None:
         return Unsolved(task.key, begun)
-    return task.key, fits, smallest_ball(K, BALL_TOLERANCE).radius2 if task.ball else 0.0
+    return task.key, fits, smallest_ball(block.K, BALL_TOLERANCE).radius2 if task.ball else 0.0
 
 
 def solve_block(K: NDArray[Any], dual: Dual, tol: float, *, fine: bool = False) -> list[Fit]:
@@ -177,24 +193,22 @@ def solve_block(K: NDArray[Any], dual: Dual, tol: float, *, fine: bool = False) 
     `MORE_STEPS` are enough. This is for a model that is kept: in a grid, where the steps take most
     of the time, tol is enough.
     """
-    begun = BegunPair.of(dual)
-    while (fits := _improved(K, dual, begun, tol, fine)) is None:
+    begun, block = BegunPair.of(dual), Block(K)
+    while (fits := _improved(block, dual, begun, tol, fine)) is None:
         continue
     return fits
 
 
 def _improved(
-    K: NDArray[Any], dual: Dual, begun: BegunPair, tol: float, fine: bool
+    block: Block, dual: Dual, begun: BegunPair, tol: float, fine: bool
 ) -> list[Fit] | None:
     """Fits as of `solve_block`, or None where the steps of a task were not enough."""
-    entry, columns = largest_entry(K), range(dual.shape[0])
+    K, entry, columns = block.K, block.entry, range(dual.shape[0])
     if begun.in_single:
         # Steps are bound by memory bandwidth: in float32 they take 0.7 to 0.8 of the time. The rest
         # of the way, if any is left, starts from a recomputed gradient in the matrix's own type.
-        half = K.astype(np.float32, copy=False) if entry <= _LARGEST_SINGLE else K
-        if not begun.improve(half, dual, columns, max(tol, SINGLE_TOLERANCE)):
+        if not begun.improve(block.half, dual, columns, max(tol, SINGLE_TOLERANCE)):
             return None
-        del half
         begun.f, begun.in_single = gradient(K, dual, begun.b), False
     while begun.polishes < _POLISHES:
         left = unfinished(dual, begun.b, begun.f, tol, entry)

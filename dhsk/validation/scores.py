@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
-from dhsk.solvers.platt import class_probabilities, fit_sigmoid
+from dhsk.solvers.platt import class_probabilities, fit_sigmoid, one_vs_rest_probabilities
 from dhsk.solvers.votes import one_vs_rest, vote
 
 Scorer: TypeAlias = Callable[[Any, Any, Any], float]
@@ -122,10 +122,10 @@ class DecidedOneVsRest(Decided):
     def _probabilities(self) -> Floats:
         """Each class's against the rest, scaled to sum to 1, as of one-vs-rest classifiers."""
         assert self.sigmoids is not None  # as above
-        each: Floats = expit(-(self.sigmoids[:, 0] * self.decisions + self.sigmoids[:, 1]))
-        if each.shape[1] == 1:
-            return np.hstack([1 - each, each])
-        return np.asarray(each / each.sum(axis=1, keepdims=True))
+        if self.decisions.shape[1] == 1:
+            second = expit(-(self.sigmoids[:, 0] * self.decisions + self.sigmoids[:, 1]))
+            return np.hstack([1 - second, second])
+        return one_vs_rest_probabilities(self.decisions, self.sigmoids)
 
     def numbers(self) -> Indices:
         """Class of the greatest decision, of equals the first, as `LinearSVC` has it."""
