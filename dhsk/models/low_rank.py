@@ -1,7 +1,7 @@
 """Trained low-rank classifier: model and certificates."""
 
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from scipy.special import log_expit, softmax
 from dhsk.arrays import ROWS, SUPPORT, Floats, Indices, Rows, blocks
 from dhsk.errors import InputError
 from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
+from dhsk.solvers.problems import MultiClass
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,8 @@ class LowRankModel(TrainedModel):
             **{name: (array, (columns,)) for name, array in arrays_of(found).items()},
         )
         return model
+
+    multi_class: ClassVar[MultiClass] = "ovr"
 
     @property
     def width(self) -> int:

@@ -9,7 +9,7 @@ from dhsk.kernels.base import Indefinite
 from dhsk.report.markup import Html, code, section, tag
 from dhsk.report.words import metric, score
 from dhsk.results.asked import Fitting, StratifiedFolds
-from dhsk.results.columns import TFIDF, Cell
+from dhsk.results.columns import TFIDF, Cell, bare, is_rest
 from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import Results
 
@@ -46,7 +46,7 @@ def _python(results: Results) -> str:
         scored.insert(0, f"kernels=[{kernel}]")
     if results.scoring != "accuracy":
         scored.append(f"scoring={results.scoring!r}")
-    scored += _shared(results)
+    scored += [*_multi_class(results), *_shared(results)]
     fit = Fitting(tol=results.tol, indefinite=_indefinite(best))
     if fit != Fitting():
         scored.append(f"fit={call(fit)}")
@@ -98,6 +98,7 @@ def _estimator_arguments(results: Results) -> list[str]:
     best = _plain(results.best)
     own = [] if best.rank is None else [f"{best.rank}"]
     own.append(f"C={_exact(best.C)}")
+    own += _multi_class(results)
     if best.kernel == "heat" and best.time_scale is not None:
         own.append(f"time_scale={_exact(best.time_scale)}")
     else:
@@ -120,6 +121,11 @@ def _shared(results: Results) -> list[str]:
     if isinstance(weight, str):
         own.append(f"class_weight={weight!r}")
     return own
+
+
+def _multi_class(results: Results) -> list[str]:
+    """Return the argument of fits against the rest; none of pairs of classes."""
+    return ["multi_class='ovr'"] if is_rest(results.best.kernel) else []
 
 
 def _indefinite(cell: Cell) -> Indefinite:
@@ -177,6 +183,7 @@ def train_command(results: Results, cell: Cell, out: str) -> str:
     if results.settings is None or options is None:
         return ""
     shared = [*options, f"--C {_exact(cell.C)}"]
+    shared += ["--multi-class ovr"] if is_rest(cell.kernel) else []
     if cell.rank is not None:
         assert results.low_rank is not None
         own = {"rank": cell.rank} | _landmarks(results.low_rank)
@@ -231,8 +238,7 @@ def _own_map(results: Results, cell: Cell) -> str:
 
 def _plain(cell: Cell) -> Cell:
     """Return the cell with the kernel's own names, also if it is on tf-idf."""
-    family, label = cell.kernel.removeprefix(TFIDF), cell.label.removeprefix(TFIDF)
-    return replace(cell, kernel=family, label=label)
+    return replace(cell, kernel=bare(cell.kernel), label=bare(cell.label))
 
 
 def _setting(results: Results, name: str, default: Any) -> Any:

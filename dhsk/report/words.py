@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from dhsk.report.markup import Keyed
-from dhsk.results.columns import Cell, GridPoint
+from dhsk.results.columns import REST, Cell, GridPoint, is_rest
 from dhsk.results.columns import penalty_text as penalty_text
 from dhsk.results.parts import Results
 
@@ -143,10 +143,11 @@ def penalty_words(point: GridPoint) -> str:
 
 def kernel_words(cell: Cell) -> str:
     """Return the kernel with its parameter: heat kernel at time scale 1."""
+    family, rest = cell.kernel.removesuffix(REST), REST if is_rest(cell.kernel) else ""
     if cell.time_scale is not None:
-        return f"{cell.kernel} kernel at time scale {cell.time_scale:g}"
+        return f"{family} kernel at time scale {cell.time_scale:g}{rest}"
     if cell.time is not None:
-        return f"{cell.kernel} kernel at time {cell.time:g}"
+        return f"{family} kernel at time {cell.time:g}{rest}"
     if cell.sigma is not None:
-        return f"{cell.kernel} kernel with sigma {cell.sigma:g}"
-    return f"{cell.kernel} kernel"
+        return f"{family} kernel with sigma {cell.sigma:g}{rest}"
+    return f"{family} kernel{rest}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dhsk.results.columns import TFIDF, Cell, GridPoint, Row, grouped
+from dhsk.results.columns import TFIDF, Cell, GridPoint, Row, bare, grouped, is_rest
 from dhsk.results.paired import FoldSizes, PairedDifference, about_equal
 
 _SIMPLEST_FIRST: Final = ("linear", "cosine", "polynomial", "gaussian", "parametrix", "heat")
@@ -191,10 +191,14 @@ def simplicity(cell: Cell) -> tuple[float, ...]:
 
 
 def _order(cell: Cell) -> tuple[float, float]:
-    """Place of a kernel among all; on tf-idf, whose weights are learnt, a little later; rank."""
-    name, names = cell.kernel.removeprefix(TFIDF), _SIMPLEST_FIRST
+    """Place of a kernel among all, and rank.
+
+    On tf-idf, whose weights are learnt, it is a little later, and one-vs-rest is after one-vs-one.
+    """
+    name, names = bare(cell.kernel), _SIMPLEST_FIRST
     place = names.index(name) if name in names else len(names)
-    return (place if name == cell.kernel else place + 0.5, cell.rank or 0)
+    later = 0.5 * cell.kernel.startswith(TFIDF) + 0.25 * is_rest(cell.kernel)
+    return (place + later, cell.rank or 0)
 
 
 def _name(cell: Cell) -> str:

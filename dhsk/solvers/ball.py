@@ -1,9 +1,8 @@
 """Capacity of support vector machines: smallest enclosing ball and bound on the VC dimension."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
@@ -105,10 +104,12 @@ def balls_about_means(source: Source, groups: Sequence[Indices]) -> list[Ball]:
     return balls
 
 
-def balls_about_few(source: Source, classes: Sequence[Indices]) -> list[float]:
-    """Squared radii of balls that contain the samples of each pair of classes, from few columns.
+def balls_about_few(
+    source: Source, classes: Sequence[Indices], groups: Iterable[Sequence[int]]
+) -> list[float]:
+    """Squared radii of balls that contain the samples of groups of classes, from few columns.
 
-    Their centres are the means of a few samples of both classes. So they are upper bounds on the
+    Their centres are the means of a few samples of each class. So they are upper bounds on the
     squared radii of the smallest balls.
     """
     rng, most = np.random.default_rng(0), max(1, FEW_COLUMNS // len(classes))
@@ -120,12 +121,12 @@ def balls_about_few(source: Source, classes: Sequence[Indices]) -> list[float]:
     (products,) = source.combine([Combination(np.arange(source.n), columns, means)])
     diagonal, between = source.diagonal(), means.T @ products[columns]
     radii2 = []
-    for a, b in combinations(range(len(classes)), 2):
-        pair = np.array([a, b])
-        norm2 = float(between[np.ix_(pair, pair)].mean())
+    for group in groups:
+        own, twice = np.array(group), 2 / len(group)
+        norm2 = float(between[np.ix_(own, own)].mean())
         farthest = max(
-            float((diagonal[classes[c]] - products[np.ix_(classes[c], pair)].sum(axis=1)).max())
-            for c in (a, b)
+            float((diagonal[members] - twice * products[np.ix_(members, own)].sum(axis=1)).max())
+            for members in (classes[c] for c in own)
         )
         radii2.append(max(0.0, farthest + norm2))
     return radii2

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.solvers.dual import Fit

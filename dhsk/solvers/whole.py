@@ -173,6 +173,11 @@ class Block:
         """The same in float32, unless steps would overflow there."""
         return self.K.astype(np.float32, copy=False) if self.entry <= _LARGEST_SINGLE else self.K
 
+    @cached_value
+    def radius2(self) -> float:
+        """Squared radius of the ball that contains the samples."""
+        return smallest_ball(self.K, BALL_TOLERANCE).radius2
+
 
 def solve_whole(
     task: PairTask, tol: float, fine: bool, block: Block | None = None
@@ -183,7 +188,7 @@ def solve_whole(
     fits = _improved(block, task.pair.dual, begun, tol, fine)
     if fits is None:
         return Unsolved(task.key, begun)
-    return task.key, fits, smallest_ball(block.K, BALL_TOLERANCE).radius2 if task.ball else 0.0
+    return task.key, fits, block.radius2 if task.ball else 0.0
 
 
 def solve_block(K: NDArray[Any], dual: Dual, tol: float, *, fine: bool = False) -> list[Fit]:

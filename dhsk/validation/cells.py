@@ -13,10 +13,16 @@ from dhsk.models.pair_fits import PairFits
 from dhsk.results.columns import Certificate, GridPoint, KernelColumns, Row, flat, summarise
 from dhsk.results.schema import decoded
 from dhsk.solvers.ball import capacity
-from dhsk.solvers.problems import Pair
+from dhsk.solvers.problems import REST, Pair
 from dhsk.validation.grid import Grid
 from dhsk.validation.out_of_fold import Decisions, KeptCell
-from dhsk.validation.scores import decisions_one_vs_rest, score, sigmoids_of_folds
+from dhsk.validation.scores import (
+    Decided,
+    DecidedOneVsRest,
+    decisions_one_vs_rest,
+    score,
+    sigmoids_of_folds,
+)
 
 MOST_BYTES: Final = 32 * 2**20
 """Decisions that are kept of a kernel, if those of its best cell take no more."""
@@ -30,6 +36,11 @@ class Cells:
     predicted: list[list[int]]
     decisions: Sequence[Decisions | None] = ()
     """Decisions of each row; None, or no entries at all, if they are not kept."""
+
+    def with_more(self, others: "Cells") -> "Cells":
+        """These cells, and others."""
+        decisions = [*self.decisions, *others.decisions]
+        return Cells([*self.rows, *others.rows], [*self.predicted, *others.predicted], decisions)
 
     @property
     def kept(self) -> "Cells":
@@ -92,34 +103,35 @@ def rows_of_kernel(
     names: KernelColumns,
     C_scaled: Sequence[float] | None = None,
 ) -> Cells:
-    """Score the fits of all pairs of classes on the samples of each fold.
+    """Score the fits of all problems on the samples of each fold.
 
-    `decisions` has those of each fold, (values of C, samples, pairs), `names` the columns of the
+    `decisions` has those of each fold, (values of C, samples, problems), `names` the columns of the
     kernel, `C_scaled` the values of C in units of the spread of the samples, or None. There is one
     row for each fold and C.
     """
     rows, predicted, kept = [], [], []
+    rule = DecidedOneVsRest if pairs[0].second == REST else Decided
     held_out: Iterable[Floats] = (column for fold in decisions for column in fold)
     sigmoids: Sequence[Floats | None] = [None] * grid.columns
     if grid.scoring.probabilities:
         held_out = list(held_out)
-        sigmoids = _sigmoids(grid, held_out)
+        sigmoids = _sigmoids(grid, held_out, rule)
     for column, decided in enumerate(held_out):
         fold, c = divmod(column, len(grid.C))
         present = grid.present(fold)
         truth = grid.y[grid.folds[fold][1]]
         found, guess = score(
-            grid.scoring, decided, present, grid.classes, truth, sigmoids=sigmoids[column]
+            grid.scoring, decided, present, grid.classes, truth, rule, sigmoids[column]
         )
         point = names.at(grid.C[c], None if C_scaled is None else C_scaled[c])
         proof = certificate(pairs, solved, column)
         rows.append(Row(**vars(point), fold=fold, score=found, **vars(proof)))
         predicted.append(guess.tolist())
-        kept.append(decisions_one_vs_rest(decided, present, grid.classes))
+        kept.append(decisions_one_vs_rest(decided, present, grid.classes, rule))
     return Cells(rows, predicted, kept).kept
 
 
-def _sigmoids(grid: Grid, held_out: Sequence[Floats]) -> list[Floats | None]:
+def _sigmoids(grid: Grid, held_out: Sequence[Floats], rule: type[Decided]) -> list[Floats | None]:
     """Platt's sigmoids of each column, fitted to the decisions of the other folds."""
     found: list[Floats | None] = [None] * grid.columns
     for c in range(len(grid.C)):
@@ -128,7 +140,7 @@ def _sigmoids(grid: Grid, held_out: Sequence[Floats]) -> list[Floats | None]:
             (held_out[column], grid.y[test])
             for column, (_, test) in zip(same_C, grid.folds, strict=True)
         ]
-        own = sigmoids_of_folds(decided, grid.scoring, len(grid.classes), repeats=grid.repeats)
+        own = sigmoids_of_folds(decided, grid.scoring, len(grid.classes), rule, grid.repeats)
         for column, sigmoids in zip(same_C, own, strict=True):
             found[column] = sigmoids
     return found

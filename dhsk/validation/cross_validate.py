@@ -21,11 +21,12 @@ from dhsk.kernels import HeatKernel
 from dhsk.models.problem import ClassWeight
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.results.asked import Choose, Fitting, Output, Refit, Search, parse_search
-from dhsk.results.columns import TFIDF, Cell, rows_by_point, summarise
+from dhsk.results.columns import Cell, bare, is_rest, rows_by_point, summarise
 from dhsk.results.decision import decide, rivals_in
 from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import ChoiceOfBest, Timings
 from dhsk.samples.weighted import MapName
+from dhsk.solvers.problems import MultiClass
 from dhsk.units import parse_bytes
 from dhsk.validation.baselines import asked_for, baselines_of
 from dhsk.validation.costs import cost_of
@@ -33,7 +34,7 @@ from dhsk.validation.disk import remove_stores
 from dhsk.validation.engine import NO_MODEL, CvOptions, Engine, TriedKernel
 from dhsk.validation.examined import check_ids, examine
 from dhsk.validation.folds import divide
-from dhsk.validation.grid import DEFAULT_C, Grid, Kernels, make_grid
+from dhsk.validation.grid import DEFAULT_C, Grid, Kernels, make_grid, ways_of
 from dhsk.validation.grid_progress import MODEL, GridProgress
 from dhsk.validation.halving import Halving, sizes_of_rounds
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
@@ -64,6 +65,7 @@ def cross_validate(
     refit: bool | Refit = False,
     low_rank: LowRank | None = None,
     sphere_map: MapName | Literal["auto"] | None = None,
+    multi_class: MultiClass | Literal["auto"] = "auto",
     search: Search = "halving",
     memory: int | str | None = None,
     client: Client | None = None,
@@ -143,6 +145,10 @@ def cross_validate(
         the projective map of counts times inverse document frequencies, which are learnt in every
         fold from its training part; each fold then has products of its own. "auto" tries that
         beside the kernels' own map, as kernels that are called "tf-idf heat", "tf-idf cosine", ...
+    multi_class
+        Exact fits of three classes and more: "ovo", each pair of classes, or "ovr", each class
+        against the rest, whose kernels are called "heat, one-vs-rest", ... "auto" tries both where
+        times are searched for, else "ovo". A sample has the weight of its own class in all fits.
     search
         How the search without `time_scale` and `kernels` goes on 5,000 samples or more. "halving":
         everything is tried on a sample of 1,000 to 3,000, where that is expected to save time, and
@@ -202,6 +208,8 @@ def cross_validate(
         SPREAD_C if scale_C else DEFAULT_C if C is None else C,
         class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=fit.tol,
     )  # fmt: skip
+    if low_rank is None:
+        grid = replace(grid, ways=ways_of(multi_class, len(grid.classes), search=look))
     maps = Maps.of(sphere_map, square, grid, default=default)
     rounds = sizes_of_rounds(parse_search(search), square, grid, default=default)
     kernels_on = partial(
@@ -324,9 +332,10 @@ def _refit(
     score, told = None, options.report
     told.what = MODEL
     with told.part(MODEL, 1.0):
-        model, proof = engine.refit(winner, parameters["C"])
+        which = parameters.get("multi_class", "ovo")
+        model, proof = engine.refit(winner, parameters["C"], which)
         if held_out is not None:
-            score = score_held_out(model, held_out, grid, engine.rule, options)
+            score = score_held_out(model, held_out, grid, options)
     made = {"model_": model, "refit": proof, "test": score}
     return made | {"estimator_parameters_": parameters}
 
@@ -337,7 +346,9 @@ def _parameters(
     """Parameters of the estimator that is fitted as the best cell was, but kernel and map."""
     found: dict[str, Any] = {"C": best.C, "class_weight": class_weight, "random_state": 0}
     found |= {"tol": float(fit.tol), "zero_rows": fit.zero_rows}
-    if best.kernel.removeprefix(TFIDF) == HeatKernel.name:
+    if is_rest(best.kernel):
+        found["multi_class"] = "ovr"
+    if bare(best.kernel) == HeatKernel.name:
         found["time_scale"] = best.time_scale
     if low_rank is not None:
         names = [field.name for field in fields(low_rank) if field.name != "rank"]

@@ -12,10 +12,10 @@ from dhsk.kernels import Kernel
 from dhsk.objects.places import Place
 from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import RunFacts
+from dhsk.solvers.problems import MultiClass
 from dhsk.validation.cells import Cells
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import GridProgress
-from dhsk.validation.scores import Decided
 
 NO_MODEL: Final = (
     "a precomputed matrix, or one of graph nodes, has no samples that a model could keep: leave "
@@ -69,9 +69,6 @@ class Needs:
 class Engine(Protocol):
     """Fits the cells of a grid, kernel by kernel."""
 
-    rule: type[Decided]
-    """Turns decisions into classes."""
-
     @property
     def prepared(self) -> float:
         """Seconds spent on Gram matrices, or on landmarks and features."""
@@ -82,13 +79,14 @@ class Engine(Protocol):
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
         """Try some kernels; `scale_C` divides C by the spread of the samples.
 
-        `grid` is the one that the engine was made with, or differs from it in C only.
+        `grid` is the one that the engine was made with, or differs from it in C, and in which fits
+        of several classes are tried.
         """
 
     def unfitted(self, kernel: Kernel, rank: int | None) -> TriedKernel:
         """A kernel, and its rank if it is of low rank, without fits, as `refit` takes it."""
 
-    def refit(self, winner: Any, C: float) -> tuple[Any, Certificate]:
+    def refit(self, winner: Any, C: float, multi_class: MultiClass) -> tuple[Any, Certificate]:
         """Fit one cell on all samples; return the model and its certificate."""
 
     def facts(self, winner: Any) -> RunFacts:

@@ -31,13 +31,14 @@ from dhsk.models.pair_fits import DECISIONS, MatrixProblem, PairFits, PairSolver
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place
+from dhsk.results.columns import REST as REST_WORDS
 from dhsk.results.columns import Certificate, KernelColumns, Row
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.ball import balls_about_few
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.eigenvalues import SMALL, leading_eigenvalues
-from dhsk.solvers.problems import make_pairs, members_of_classes
+from dhsk.solvers.problems import REST, MultiClass, make_pairs, members_of_classes
 from dhsk.solvers.sources import ArraySource
 from dhsk.solvers.together import PREFIX
 from dhsk.validation.cells import Cells, certificate, rows_of_kernel
@@ -47,7 +48,6 @@ from dhsk.validation.grid_progress import EIGENVALUES, FITS, PRODUCTS
 from dhsk.validation.input import describe, gram_plan
 from dhsk.validation.matrices import KernelMatrices, KernelMatrix
 from dhsk.validation.result import remove_rows, write_rows
-from dhsk.validation.scores import Decided
 from dhsk.validation.search import SPREAD_COLUMNS, scaled, spread_of
 
 LEFT_OUT: Final = (
@@ -75,13 +75,36 @@ class TriedMatrix:
     cells: Cells
 
 
+@dataclass(frozen=True)
+class _Fits:
+    """Fits of some kernels in one way."""
+
+    way: MultiClass
+    matrices: Sequence[KernelMatrix]
+    problems: Sequence[MatrixProblem]
+    C_scaled: Sequence[float] | None
+    ways: int
+    """Number of ways."""
+
+    def names(self, k: int) -> KernelColumns:
+        """Columns of a kernel, by its number."""
+        names = self.matrices[k].names
+        if self.way == "ovo":
+            return names
+        return replace(names, kernel=names.kernel + REST_WORDS, label=names.label + REST_WORDS)
+
+    @property
+    def named_problems(self) -> list[MatrixProblem]:
+        """The problems, with names of this way."""
+        own = ["one-vs-rest"] if self.way == "ovr" else []
+        return [replace(one, name=digest_of(one.name, *own)) for one in self.problems]
+
+
 class ExactEngine:
     """Fits exact classifiers on Gram matrices; see `Engine`.
 
     `run` tries `n_kernels` kernels first; they share the memory.
     """
-
-    rule = Decided
 
     def __init__(
         self, matrices: KernelMatrices, n_kernels: int, grid: Grid, options: CvOptions
@@ -99,7 +122,7 @@ class ExactEngine:
         self._name = _name_of(grid, grid.weights, tests)
         square = matrices.square
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
-        counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C), len(grid.y))
+        counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C, grid.ways[0]), len(grid.y))
         self._on_sets, self._layout = False, ""
         self._plan = self._plan_of(counts, dtype, max(1, n_kernels))
 
@@ -143,12 +166,14 @@ class ExactEngine:
         found: dict[int, TriedMatrix] = {}
         before = self._rows
         C_scaled = tuple(grid.C) if scale_C else None
-        for k, cells in self._cells(matrices, problems, C_scaled):
-            found[k] = TriedMatrix(matrices[k], list(problems[k].C), cells)
-            self._options.report.scored(cells.rows)
-            self._rows = [*before, *(row for k in sorted(found) for row in found[k].cells.rows)]
-            if self._options.table is not None:
-                write_rows([*self._rows, *self._options.earlier], self._options.table)
+        for way in grid.ways:
+            for k, cells in self._cells(_Fits(way, matrices, problems, C_scaled, len(grid.ways))):
+                earlier = found[k].cells if k in found else Cells([], [])
+                found[k] = TriedMatrix(matrices[k], list(problems[k].C), earlier.with_more(cells))
+                self._options.report.scored(cells.rows)
+                self._rows = [*before, *(row for k in sorted(found) for row in found[k].cells.rows)]
+                if self._options.table is not None:
+                    write_rows([*self._rows, *self._options.earlier], self._options.table)
         return [found[k] for k in range(len(matrices))]
 
     def _problem(self, matrix: KernelMatrix, C: Sequence[float], *, scale_C: bool) -> MatrixProblem:
@@ -174,33 +199,29 @@ class ExactEngine:
         how = ["on working sets"] if self._on_sets else []
         return digest_of(grid, list(problem.C), C_scaled, problem.unit, matrix.key, *how)
 
-    def _cells(
-        self,
-        matrices: Sequence[KernelMatrix],
-        problems: Sequence[MatrixProblem],
-        C_scaled: Sequence[float] | None,
-    ) -> Iterator[tuple[int, Cells]]:
+    def _cells(self, fits: "_Fits") -> Iterator[tuple[int, Cells]]:
         """Results of each kernel, by its number: from a checkpoint, or fitted and scored."""
-        solver, missing = self._solver(self._grid.weights, problems), []
+        matrices, problems = fits.matrices, fits.named_problems
+        solver, missing = self._solver(self._grid.weights, problems, fits.way), []
         columns, told = self._grid.at(problems[0].C).columns, self._options.report
         for k, problem in enumerate(problems):
             kept = self._kept.get(problem.name, Cells.of_entry)
             if kept is None:
                 missing.append(k)
             else:
-                told.trying(matrices[k].names.label)
+                told.trying(fits.names(k).label)
                 yield k, kept
         found = (len(problems) - len(missing)) * columns
-        told.advance(DECISIONS, found, found=True)
+        told.advance(DECISIONS, found / fits.ways, found=True)
         told.advance(FITS, found * solver.n_pairs, found=True)
         missing.sort(key=lambda k: _steepness(matrices[k]))
         fits_of_kernel = columns * solver.n_pairs
         # Not of the solver: in a cycle it would keep what workers hold until garbage is collected.
-        solver.on_fits = self._counted([matrices[k].names.label for k in missing], fits_of_kernel)
+        solver.on_fits = self._counted([fits.names(k).label for k in missing], fits_of_kernel)
         with told.part(FITS, span=fits_of_kernel):
-            for k, fits in solver.solved(missing):
-                with told.part(DECISIONS, columns):
-                    cells = self._scored(solver, k, fits, matrices[k].names, C_scaled)
+            for k, solved in solver.solved(missing):
+                with told.part(DECISIONS, columns / fits.ways):
+                    cells = self._scored(solver, k, solved, fits.names(k), fits.C_scaled)
                 self._kept.put(problems[k].name, *cells.entry())
                 solver.forget(k)  # the rows take the place of the fits
                 yield k, cells
@@ -238,10 +259,12 @@ class ExactEngine:
         solved = self._with_balls(solver, k, fits)
         return rows_of_kernel(decisions, grid, solver.pairs(k), solved, names, C_scaled)
 
-    def _solver(self, weights: Floats, problems: Sequence[MatrixProblem]) -> PairSolver:
-        """Solver of all pairs of classes on some matrices."""
+    def _solver(
+        self, weights: Floats, problems: Sequence[MatrixProblem], way: MultiClass
+    ) -> PairSolver:
+        """Solver of all problems on some matrices."""
         source, y = problems[0].source, self._grid.y
-        counts = FitCounts.of(make_pairs(y, weights, problems[0].C), source.n)
+        counts = FitCounts.of(make_pairs(y, weights, problems[0].C, way), source.n)
         n = len(problems)
         plan = plan_fits(counts, source.dtype, n, self._resources, on_sets=self._on_sets)
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
@@ -263,6 +286,7 @@ class ExactEngine:
             plan,
             self._kept,
             balls=not self._on_sets,
+            multi_class=way,
             told=self._options.report,
             watch=RoundWatch(
                 lambda one: self._options.report(progress_of(one, source.n)),
@@ -274,8 +298,10 @@ class ExactEngine:
         """The same fits, with balls from few columns if the whole matrix is not computed."""
         if not self._on_sets:
             return fits
-        classes = members_of_classes(self._grid.y)
-        return replace(fits, radii2=balls_about_few(solver.problems[k].source, classes))
+        classes, pairs = members_of_classes(self._grid.y), solver.pairs(k)
+        every = range(len(classes))
+        groups = [every if pair.second == REST else (pair.first, pair.second) for pair in pairs]
+        return replace(fits, radii2=balls_about_few(solver.problems[k].source, classes, groups))
 
     def _held(self, problem: MatrixProblem) -> MatrixProblem:
         """The same problem, with the stored values of its matrix in memory, if there are any."""
@@ -299,16 +325,19 @@ class ExactEngine:
         (matrix,) = self._matrices.of([kernel])
         return TriedMatrix(matrix, [], Cells([], []))
 
-    def refit(self, winner: TriedMatrix, C: float) -> tuple[Any, Certificate]:
+    def refit(
+        self, winner: TriedMatrix, C: float, multi_class: MultiClass
+    ) -> tuple[Any, Certificate]:
         """Fit one cell on all samples; a precomputed matrix, without samples, raises InputError."""
         if not isinstance(winner.matrix.source, GramSource):
             raise InputError(NO_MODEL)
-        G, problem = winner.matrix.source.G, self._grid.problem(C)
+        G, problem = winner.matrix.source.G, self._grid.problem(C, multi_class)
         weights, one = problem.fold_weights, _in_units(winner.matrix, [C])
         name = self._problem_name(_name_of(self._grid, weights, [[]]), one, winner.matrix, None)
-        solver = self._solver(weights, [replace(one, name=name)])
+        fits = _Fits(multi_class, [winner.matrix], [replace(one, name=name)], None, 1)
+        solver = self._solver(weights, fits.named_problems, multi_class)
         row_map = RowMap(G.kernel, parse_sphere_map(G.sphere_map))
-        (model,), fits = fit_models(problem, row_map, solver, G.staged_rows)
+        (model,), solved = fit_models(problem, row_map, solver, G.staged_rows)
         counted = G.header.zero_rows
         model = replace(
             model,
@@ -320,7 +349,7 @@ class ExactEngine:
         )
         solver.forget_rounds()
         self._forget_layout()
-        return model, certificate(solver.pairs(), self._with_balls(solver, 0, fits), 0)
+        return model, certificate(solver.pairs(), self._with_balls(solver, 0, solved), 0)
 
     def among(self, winner: TriedMatrix, members: Indices) -> NDArray[Any]:
         """Values of the winner's kernel among some samples."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_fact
 from dhsk.results.parts import FewSamples, Splitting
 from dhsk.samples import Samples, SphereMap
 from dhsk.samples.variance import mapped_gamma, usual_width
+from dhsk.solvers.problems import MULTI_CLASS, MultiClass, classes_of_problems
 from dhsk.validation.folds import Division, Fold
 from dhsk.validation.scores import (
     Scorer,
@@ -61,6 +62,8 @@ class Grid:
     """Labels of the classes that are left out, with the number of their samples."""
     repeats: int = 1
     """Number of times that the samples are divided; `folds` has those of each, one by one."""
+    ways: tuple[MultiClass, ...] = ("ovo",)
+    """Fits of several classes that are tried, exact ones."""
 
     @property
     def counts(self) -> Indices:
@@ -90,9 +93,15 @@ class Grid:
         lacking = len(found) - np.sum(found, axis=0)
         return {c: int(lacking[c]) for c in np.flatnonzero(lacking).tolist()}
 
-    def problem(self, C: float) -> Problem:
+    def problem(self, C: float, multi_class: MultiClass = "ovo") -> Problem:
         """Problem of training on all samples with one C."""
-        return Problem(self.classes, self.y, self.all_weights, C, self.tol)
+        return Problem(self.classes, self.y, self.all_weights, C, self.tol, multi_class=multi_class)
+
+    @property
+    def fits(self) -> int:
+        """Number of exact fits of a kernel on one fold with one C."""
+        k = len(self.classes)
+        return sum(len(classes_of_problems(k, way)) for way in self.ways)
 
     def among(self, members: Indices) -> "Grid":
         """The same grid on some samples, ascending; folds that test or train nothing are left out.
@@ -142,6 +151,19 @@ class Grid:
     def columns(self) -> int:
         """Number of fits for each pair of classes."""
         return len(self.folds) * len(self.C)
+
+
+def ways_of(
+    multi_class: MultiClass | Literal["auto"], n_classes: int, *, search: bool
+) -> tuple[MultiClass, ...]:
+    """Fits of several classes that are tried: with "auto" both in a search, else one-vs-one."""
+    if multi_class not in ("auto", *MULTI_CLASS):
+        raise InputError(f'multi_class must be "auto", "ovo" or "ovr", got {multi_class!r}')
+    if n_classes == 2:
+        return ("ovo",)
+    if multi_class == "auto":
+        return MULTI_CLASS if search else ("ovo",)
+    return (multi_class,)
 
 
 def make_grid(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import comb
 from typing import Any, Final
 
 import numpy as np
@@ -65,9 +64,9 @@ class GridProgress(RunProgress):
     def begin(self, grid: Grid, ranks: Any = None) -> None:
         """Begin a grid; of low rank, each kernel is fitted at some ranks, all pairs together."""
         self._folds, self._C, self._decided = len(grid.folds), len(grid.C), ranks is None
-        self._fits = comb(len(grid.classes), 2) if ranks is None else len(ranks)
+        self._fits = grid.fits if ranks is None else len(ranks)
 
-    def expect_stage(self, labels: Sequence[str], C: int, later: int) -> None:
+    def expect_stage(self, labels: Sequence[str], C: float, later: int) -> None:
         """Expect kernels, named without the prefix of a map, and about as many more later."""
         unseen = {self._prefix + label for label in labels} - self._numbers.keys()
         about = "about " if later else ""

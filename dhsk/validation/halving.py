@@ -21,7 +21,17 @@ from dhsk.kernels import HeatKernel, Kernel
 from dhsk.objects.places import remove_below
 from dhsk.planning.fits import exact_seconds
 from dhsk.results.asked import Search
-from dhsk.results.columns import TFIDF, Cell, GridPoint, Row, grouped, rows_by_point, summarise
+from dhsk.results.columns import (
+    REST,
+    TFIDF,
+    Cell,
+    GridPoint,
+    Row,
+    grouped,
+    is_rest,
+    rows_by_point,
+    summarise,
+)
 from dhsk.results.decision import Comparison, comparisons, highest, rivals_in
 from dhsk.results.paired import FoldSizes
 from dhsk.results.parts import SearchRound, SearchStage
@@ -138,7 +148,10 @@ class Survivors:
         summary, rows_of_cell = summarise(rows), rows_by_point(rows)
         apart = {one.cell: one for one in comparisons(summary, rows_of_cell, sizes)}
         found: dict[str, tuple[float, ...]] = {}
-        for own in grouped(rivals_in(summary), lambda cell: cell.kernel).values():
+        # Both ways of fits of several classes are one family: only the better one goes on.
+        for own in grouped(
+            rivals_in(summary), lambda cell: cell.kernel.removesuffix(REST)
+        ).values():
             top = highest(own)
             behind = apart[top]
             contends = behind.difference <= CONTENDS * behind.standard_error
@@ -162,8 +175,11 @@ class Survivors:
         """Kernels that go on, by the prefix of their map."""
         found: dict[str, list[Finalist]] = {}
         for stages, _ in runs.runs:
-            own = [(stages.kernel_of(label), C) for label, C in self.C.items()]
-            found[stages.prefix] = [Finalist(kernel, C) for kernel, C in own if kernel is not None]
+            found[stages.prefix] = [
+                Finalist(kernel, C, "ovr" if is_rest(label) else "ovo")
+                for label, C in self.C.items()
+                if (kernel := stages.kernel_of(label)) is not None
+            ]
         return found
 
 

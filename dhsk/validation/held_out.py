@@ -15,9 +15,10 @@ from dhsk.models.predict import Predictor
 from dhsk.results.parts import HeldOutScore
 from dhsk.samples import Samples, check_labels, open_samples
 from dhsk.samples.names import in_order
+from dhsk.solvers.problems import MultiClass
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
-from dhsk.validation.scores import Decided, score
+from dhsk.validation.scores import Decided, DecidedOneVsRest, score
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class Decider(Protocol):
     @property
     def width(self) -> int:
         """Number of decisions of a sample."""
+
+    @property
+    def multi_class(self) -> MultiClass:
+        """Whether these are of pairs of classes, or of each class against the rest."""
 
     def decisions(self, rows: Rows) -> Floats:
         """Decisions of mapped samples, one row each."""
@@ -87,7 +92,6 @@ def score_held_out(
     model: Decider,
     held_out: HeldOutSamples,
     grid: Grid,
-    rule: type[Decided],
     run: Run,
 ) -> HeldOutScore:
     """Score a model on test samples, block by block; count by true and predicted class."""
@@ -99,6 +103,7 @@ def score_held_out(
     samples = row_map.to_predict(held_out.samples)
     decisions = predictor.whole(samples, run, 8 * model.width)
     row_map.warn(samples)
+    rule = DecidedOneVsRest if model.multi_class == "ovr" else Decided
     found, guess = score(grid.scoring, decisions, np.arange(k), grid.classes, held_out.y, rule)
     confusion = np.zeros((k, k), dtype=np.int64)
     np.add.at(confusion, (held_out.y, guess), 1)

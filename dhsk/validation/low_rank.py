@@ -34,6 +34,7 @@ from dhsk.results.parts import RunFacts, SamplesSummary
 from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
+from dhsk.solvers.problems import MultiClass
 from dhsk.validation.cells import Cells, names_of
 from dhsk.validation.engine import CvOptions, Needs
 from dhsk.validation.fold_fits import FoldFits, positives
@@ -41,7 +42,6 @@ from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import FITS
 from dhsk.validation.input import Square
 from dhsk.validation.result import remove_rows, write_rows
-from dhsk.validation.scores import DecidedOneVsRest
 from dhsk.validation.search import scaled
 
 
@@ -78,8 +78,6 @@ class LowRankEngine:
 
     `sphere_map` is for the spherical kernels.
     """
-
-    rule = DecidedOneVsRest
 
     def __init__(
         self,
@@ -236,8 +234,11 @@ class LowRankEngine:
         assert rank is not None  # cells of low rank have one
         return Tried(kernel, rank, [], Cells([], []), 0.0)
 
-    def refit(self, winner: Tried, C: float) -> tuple[LowRankModel, Certificate]:
+    def refit(
+        self, winner: Tried, C: float, multi_class: MultiClass
+    ) -> tuple[LowRankModel, Certificate]:
         """Fit one cell on all samples; the same seed chooses the same landmarks."""
+        del multi_class  # always of each class against the rest
         begin, grid = perf_counter(), self._grid
         row_map = self._row_map(winner.kernel)
         how = replace(self._low_rank, rank=winner.rank)

@@ -21,7 +21,6 @@ from dhsk.validation.input import Square
 from dhsk.validation.low_rank import LowRankEngine
 from dhsk.validation.matrices import KernelMatrices
 from dhsk.validation.result import write_rows
-from dhsk.validation.scores import Decided, DecidedOneVsRest
 from dhsk.validation.stages import Finalist, Stages, Wanted, rows_of
 from dhsk.validation.weighted import WeightedEngine
 
@@ -80,11 +79,6 @@ class EngineMaker:
     low_rank: LowRank | None
     options: CvOptions
 
-    @property
-    def rule(self) -> type[Decided]:
-        """Turns decisions into classes."""
-        return Decided if self.low_rank is None else DecidedOneVsRest
-
     def within_disk(self, square: Square, matrices: int) -> tuple["EngineMaker", DiskNeed]:
         """The same with the decision whether products are stored, and the disk of all of them."""
         if self.low_rank is not None or not isinstance(square, Samples):
@@ -128,7 +122,7 @@ def make_runs(
     def make(samples: Samples, own: Grid, folder: str) -> Engine:
         return sized.make(samples, "projective", own, 1, folder)
 
-    weighted = WeightedEngine(square, grid, make, maker.rule, told)
+    weighted = WeightedEngine(square, grid, make, told)
     unasked = [CosineKernel()]
     all_of = unasked if maps.unasked else kernels_on(weighted.samples, "projective")
     spherical = [kernel for kernel in all_of if kernel.spherical]

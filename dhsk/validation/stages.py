@@ -1,7 +1,7 @@
 """Stages of a grid: the kernels that were asked for, then other times and other values of C."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,14 @@ from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import CosineKernel, HeatKernel, Kernel, LinearKernel
 from dhsk.kernels.base import Indefinite, check_semidefinite, parse_indefinite
-from dhsk.results.columns import Cell, Row, grouped, rows_by_point, summarise
+from dhsk.results.columns import REST, Cell, Row, grouped, is_rest, rows_by_point, summarise
 from dhsk.results.decision import highest
 from dhsk.results.paired import FoldSizes
 from dhsk.results.parts import SearchStage
 from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.samples.looks import differ_in_depth, first_rows
 from dhsk.samples.weighted import WeightedSamples
+from dhsk.solvers.problems import MultiClass
 from dhsk.validation.cells import names_of
 from dhsk.validation.engine import Engine, TriedKernel
 from dhsk.validation.grid import Grid, Kernels, candidates
@@ -116,6 +117,8 @@ class Finalist:
     kernel: Kernel
     C: tuple[float, ...]
     """Ascending, in the units of the grid."""
+    way: MultiClass = "ovo"
+    """Its fits of several classes, if they are exact."""
 
 
 @dataclass(eq=False)
@@ -165,14 +168,19 @@ class Stages:
 
         That is where the C at an end is better than the next one by more than a standard error.
         """
-        for C, some in grouped(finalists, lambda one: one.C).items():
-            self._note(self._run([one.kernel for one in some], wanted, C), why)
+        for (C, way), some in grouped(finalists, lambda one: (one.C, one.way)).items():
+            self._note(self._run([one.kernel for one in some], wanted, self._at(C, way)), why)
         if wanted.scale_C:
             self._other_penalties(wanted, sizes)
 
     def kernel_of(self, label: str) -> Kernel | None:
         """A kernel by its label with the prefix; None if it was not tried here."""
-        return self._kernels.get(label)
+        return self._kernels.get(label.removesuffix(REST))
+
+    def _at(self, C: Sequence[float], way: MultiClass) -> Grid:
+        """The grid with other values of C, and one way of fits; of low rank there is no other."""
+        grid = self.grid.at(C)
+        return replace(grid, ways=(way,)) if way in grid.ways else grid
 
     @property
     def rows(self) -> list[Row]:
@@ -180,16 +188,17 @@ class Stages:
         return rows_of(self.tried)
 
     def _run(
-        self, kernels: Sequence[Kernel], wanted: Wanted, C: Sequence[float] | None = None
+        self, kernels: Sequence[Kernel], wanted: Wanted, grid: Grid | None = None
     ) -> Sequence[TriedKernel]:
-        """Try some kernels, at other values of C if there are any."""
+        """Try some kernels, on another grid than the whole one if it is given."""
         labels = [names_of(kernel, self._dim).label for kernel in kernels]
         self._kernels |= {self.prefix + label: k for label, k in zip(labels, kernels, strict=True)}
-        grid = self.grid if C is None else self.grid.at(C)
+        grid = grid or self.grid
         searched = len(self.tried) - len(wanted.kernels) + len(kernels) if self.tried else 0
         ahead = max(0, wanted.searched - searched)
         with self.told.within(prefix=self.prefix):
-            self.told.expect_stage(labels, len(grid.C), ahead + wanted.later)
+            share = grid.fits / self.grid.fits
+            self.told.expect_stage(labels, share * len(grid.C), ahead + wanted.later)
             found = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
         self.tried += found
         return found
@@ -217,7 +226,8 @@ class Stages:
         while True:
             best: dict[float, float] = {}
             for cell in summarise(self.rows):
-                if cell.kernel == self.prefix + HeatKernel.name and cell.time_scale is not None:
+                own = cell.kernel.removesuffix(REST) == self.prefix + HeatKernel.name
+                if own and cell.time_scale is not None:
                     best[cell.time_scale] = max(_mean(cell), best.get(cell.time_scale, -np.inf))
             if not best:
                 return
@@ -233,17 +243,18 @@ class Stages:
         With the sizes of the folds, only where it is surely better than the next C.
         """
         while True:
-            asked: dict[tuple[float, ...], list[Cell]] = {}
+            asked: dict[tuple[tuple[float, ...], MultiClass], list[Cell]] = {}
             for cell, tried in self._families():
                 values = next_penalties(tried)
                 if values and (sizes is None or self._is_sure(cell, tried, sizes)):
-                    asked.setdefault(tuple(values), []).append(cell)
-            for further, cells in asked.items():
-                kernels = [self._kernels[cell.label] for cell in cells]
+                    way: MultiClass = "ovr" if is_rest(cell.label) else "ovo"
+                    asked.setdefault((tuple(values), way), []).append(cell)
+            for (further, way), cells in asked.items():
+                kernels = [self._kernels[cell.label.removesuffix(REST)] for cell in cells]
                 end = "largest" if further[0] > cells[0].penalty else "smallest"
                 names = ", ".join(cell.label for cell in cells)
                 why = f"the {end} C was the best of {names}: now {end[:-3]}er ones"
-                self._note(self._run(kernels, wanted, further), why)
+                self._note(self._run(kernels, wanted, self._at(further, way)), why)
             if not asked:
                 return
 

@@ -19,11 +19,11 @@ from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, scan
 from dhsk.samples.weighted import TFIDF as MAP
 from dhsk.samples.weighted import WeightedSamples, inverse_frequencies
+from dhsk.solvers.problems import MultiClass
 from dhsk.validation.cells import Cells
 from dhsk.validation.engine import Engine, Needs, TriedKernel
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import GridProgress
-from dhsk.validation.scores import Decided
 
 MakeEngine = Callable[[Samples, Grid, str], Engine]
 """Makes the engine of weighted samples, with a grid, and the name of its folder of products."""
@@ -52,10 +52,8 @@ class WeightedEngine:
         samples: Samples,
         grid: Grid,
         make: MakeEngine,
-        rule: type[Decided],
         told: GridProgress,
     ) -> None:
-        self.rule = rule
         self._samples = samples
         self._grid = grid
         used = np.vstack([grid.weights, grid.all_weights]).T > 0
@@ -123,10 +121,13 @@ class WeightedEngine:
         """A kernel on all samples, without fits."""
         return self._of_all().unfitted(kernel, rank)
 
-    def refit(self, winner: TriedWeighted, C: float) -> tuple[Any, Certificate]:
+    def refit(
+        self, winner: TriedWeighted, C: float, multi_class: MultiClass
+    ) -> tuple[Any, Certificate]:
         """Fit one cell on all samples, with their weights; return the model and its certificate."""
         engine = self._of_all()
-        model, proof = engine.refit(engine.unfitted(winner.kernel, winner.rank), C)
+        whole = engine.unfitted(winner.kernel, winner.rank)
+        model, proof = engine.refit(whole, C, multi_class)
         return replace(model, feature_weights=self._weights[-1]), proof
 
     def _of_all(self) -> Engine:
