@@ -57,6 +57,7 @@ from dhsk.results.low_rank import LowRank
 from dhsk.samples import AnyVectorizer, Samples, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
 from dhsk.samples.weighted import TFIDF
+from dhsk.solvers.problems import MULTI_CLASS
 
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
@@ -119,6 +120,13 @@ SETTINGS: Final = (
         ),
         ranks_row,
         *LANDMARKS,
+        option(
+            "--multi-class",
+            type=click.Choice(["auto", *MULTI_CLASS]),
+            default="auto",
+            help="Exact fits of three classes and more: each pair of classes (ovo), each against "
+            "the rest (ovr), or auto: in a search both, else ovo.",
+        ),
         option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
         option(
             "--tol",
@@ -158,7 +166,7 @@ SETTINGS: Final = (
 """Options that decide the results, beside kernels: their names are those of the parameters of
 `cross_validate`, or of the fields of the small classes that it takes."""
 
-PASSED_ON: Final = ("C", "class_weight", "scoring", "search", "sphere_map")
+PASSED_ON: Final = ("C", "class_weight", "multi_class", "scoring", "search", "sphere_map")
 """Options that are parameters of `cross_validate` itself."""
 
 FINAL: Final = (

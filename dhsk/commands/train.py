@@ -46,6 +46,7 @@ from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples, read_labels
 from dhsk.samples.weighted import TFIDF, fixed_map
+from dhsk.solvers.problems import MULTI_CLASS
 from dhsk.units import format_bytes, human_seconds
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ FIT_ROWS: Final = rows_of(
         type=float,
         help="Price of samples on the wrong side, as C of scikit-learn's SVC. [default: 3 over the "
         "variance of the samples in feature space]",
+    ),
+    option(
+        "--multi-class",
+        type=click.Choice(MULTI_CLASS),
+        help="Exact fits of three classes and more: each pair of classes (ovo), or each against "
+        "the rest (ovr). [default: ovo]",
     ),
     option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
     option(
@@ -173,6 +180,8 @@ def _check_rank(fit: dict[str, Any]) -> None:
     if fit["rank"] is None:
         for name in landmarks_in(fit):
             raise click.UsageError(f"--{name} is for --rank: give --rank too")
+    elif fit["multi_class"] is not None:
+        raise click.UsageError("--multi-class is not for --rank, which is always ovr: leave it out")
     elif fit["probability"]:
         raise click.UsageError("--probability is not for --rank: use --loss logistic")
     elif fit["store"] is not None:
@@ -186,7 +195,7 @@ def _estimator(fit: dict[str, Any]) -> "HeatSVC | NystromSVC":
     own: dict[str, Any] = {"class_weight": fit["class_weight"], "random_state": fit["seed"]}
     own |= {name: fit[name] for name in ("C", "tol", "dtype") if fit[name] is not None}
     if fit["rank"] is None:
-        estimator = HeatSVC(store=fit["store"], **own)
+        estimator = HeatSVC(store=fit["store"], multi_class=fit["multi_class"] or "ovo", **own)
         estimator._with_sigmoids = fit["probability"]
         return estimator
     return NystromSVC(fit["rank"], **own, **landmarks_in(fit))

@@ -57,13 +57,15 @@ def cost_of(
     needs = [stages.engine.needs(kernels) for stages, kernels in runs.runs]
     stored = any(need.stored for need in needs)
     tried = max(1, len(first)) + (SEARCHED * len(runs.runs) if look else 0)
-    searched, columns = tried, grid.columns
+    searched, columns, ways = tried, grid.columns, grid.ways
     if rounds:
         families = {(number, k.name) for number, (_, own) in enumerate(runs.runs) for k in own}
-        tried, columns = len(families), FINAL_C * len(grid.folds)
+        tried, columns, ways = len(families), FINAL_C * len(grid.folds), grid.ways[:1]
     values = _Values(square, options, stored=stored)
     if low_rank is None:
-        solving = exact_seconds(grid.counts.tolist(), columns, tried, values.cores, values.entry)
+        solving = exact_seconds(
+            grid.counts.tolist(), columns, tried, values.cores, values.entry, ways
+        )
     else:
         solving = sum(
             low_rank_seconds(
@@ -74,7 +76,7 @@ def cost_of(
         )  # fmt: skip
     for size in rounds:
         counts = grid.counts_among(size)
-        solving += exact_seconds(counts, grid.columns, searched, values.cores, 0.0)
+        solving += exact_seconds(counts, grid.columns, searched, values.cores, 0.0, grid.ways)
     products = runs.disk.stored if stored else runs.disk.samples
     kept = _kept_bytes(grid, tried)
     asked = stored and not options.on_demand
@@ -150,5 +152,5 @@ def _kept_bytes(grid: Grid, kernels: int) -> int:
 
 def _working_bytes(grid: Grid) -> int:
     """Bytes of the coefficients of a kernel that is being fitted, in checkpoints."""
-    pairs_of_sample = len(grid.classes) - 1
-    return int(16 * SUPPORT * len(grid.y) * pairs_of_sample * grid.columns)
+    fits_of_sample = len(grid.classes) - 1  # one-vs-rest one more, with fewer support vectors
+    return int(16 * SUPPORT * len(grid.y) * fits_of_sample * grid.columns)
