@@ -157,7 +157,9 @@ def plan_fits(
     _require(least, left(1), counts, resources)
     tasks = n_kernels * counts.pairs
     split = not on_sets and tasks < FEW_TASKS
-    at_once, _ = share_memory(left(1), block + beside, resources.threads)
+    # A working set rarely has a third of the samples; if it has more, it gets what there is.
+    wanted = matrix_bytes(-(-counts.most // 3), dtype) if on_sets else block
+    at_once, _ = share_memory(left(1), wanted + beside, resources.threads)
     at_once = min(at_once, counts.pairs if on_sets else tasks * counts.folds)
     while at_once > 1 and left(at_once) // at_once < least:
         at_once -= 1

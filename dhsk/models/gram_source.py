@@ -58,6 +58,9 @@ SPAN_BYTES: Final = 32 * 2**20
 SPAN_ROWS: Final = 1024
 """Fewest samples of a task."""
 
+_SPANS: Final = 16
+"""Tasks of a combination at least, if they have so many samples: all cores have some."""
+
 KEPT_BYTES: Final = 128 * 2**20
 """Most bytes of rows that are kept beside those that were asked for last."""
 
@@ -218,7 +221,8 @@ class GramSource:
     def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Marked, list[Marked]]]:
         """Samples of each task, and places among them of the rows of each part."""
         rows = union([part.rows for part in parts], self.n)
-        each = max(SPAN_ROWS, int(SPAN_BYTES / row_bytes(self.G)))
+        most = min(int(SPAN_BYTES / row_bytes(self.G)), -(-len(rows) // _SPANS))
+        each = max(SPAN_ROWS, most)
         for some in blocks(len(rows), each):
             span = rows[some]
             ends = [np.searchsorted(part.rows, [span[0], span[-1] + 1]) for part in parts]

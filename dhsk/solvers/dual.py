@@ -34,6 +34,12 @@ into the checkpoint. Measured where the matrix is in the cache: 0.8 ns an entry.
 STEPS_OF_TASK: Final = 32
 """Least steps of such a task for each variable, for which computing the matrix again is little."""
 
+SINGLE_TOLERANCE: Final = 1e-4
+"""Violation down to which steps are made in float32; below it they follow rounding errors."""
+
+LARGEST_SINGLE: Final = 1e30
+"""Largest entry of a matrix for which steps in float32 do not overflow."""
+
 _ROWS: Final = 128
 """Rows of the matrix that all columns use before the next ones: they stay in the cache."""
 

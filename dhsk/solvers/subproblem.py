@@ -2,19 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.solvers.dual import (
+    LARGEST_SINGLE,
+    SINGLE_TOLERANCE,
     Dual,
     Steps,
     gradient,
     improve,
     most_steps,
+    unfinished,
     violation_and_intercept,
 )
-from dhsk.solvers.smo import padded
+from dhsk.solvers.smo import largest_entry, padded
 from dhsk.solvers.sources import Source
 
 
@@ -116,13 +121,29 @@ class _GrowingSet:
         if b.any():
             dual = replace(dual, chain=1)  # each column starts from its own coefficients
         f = gradient(self._K, dual, b)
-        steps = Steps(most_steps(len(self._K)), self.effort)
-        work = improve(self._K, dual, b, f, self._columns, tol, steps)
+        left, entry = self._columns, largest_entry(self._K)
+        if self._has_room_for_half and tol >= SINGLE_TOLERANCE and entry <= LARGEST_SINGLE:
+            f = self._improve(self._K.astype(np.float32), dual, b, f, left, tol)
+            left = sorted(set(left) & set(unfinished(dual, b, f, tol, entry)))
+        if left and self.effort:
+            f = self._improve(self._K, dual, b, f, left, tol)
+        self.b[:, self.inside], self.f[:, self.inside] = b, f
+        self._look()
+
+    def _improve(
+        self, K: NDArray[Any], dual: Dual, b: Floats, f: Floats, columns: list[int], tol: float
+    ) -> Floats:
+        """Make steps on a matrix of the set; gradients in float64."""
+        work = improve(K, dual, b, f, columns, tol, Steps(most_steps(len(K)), self.effort))
         self.effort -= int(work[0].sum())
         self.work += work
-        self.b[:, self.inside] = b
-        self.f[:, self.inside] = gradient(self._K, dual, b)
-        self._look()
+        return gradient(self._K, dual, b)
+
+    @property
+    def _has_room_for_half(self) -> bool:
+        """Whether the matrix fits in float32 beside that in float64."""
+        wide = self._K.dtype == np.float64
+        return wide and 1.5 * len(self.inside) ** 2 <= self._task.largest**2
 
     def _look(self) -> None:
         """Compute the gradients of the samples outside of the set."""

@@ -12,6 +12,8 @@ from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.solvers.ball import smallest_ball
 from dhsk.solvers.dual import (
+    LARGEST_SINGLE,
+    SINGLE_TOLERANCE,
     Dual,
     Fit,
     Steps,
@@ -23,9 +25,6 @@ from dhsk.solvers.dual import (
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.smo import largest_entry, matrix_bytes
 from dhsk.solvers.sources import Source
-
-SINGLE_TOLERANCE: Final = 1e-4
-"""Violation down to which steps are made in float32; below it they follow rounding errors."""
 
 FINE_TOLERANCE: Final = 1e-10
 """Violation at which decision values of equivalent problems, such as with weights or with repeated
@@ -45,9 +44,6 @@ BALL_TOLERANCE: Final = 1e-3
 
 _POLISHES: Final = 3
 """Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
-
-_LARGEST_SINGLE: Final = 1e30
-"""Largest entry of a matrix for which steps in float32 do not overflow."""
 
 
 @dataclass(eq=False)
@@ -171,7 +167,7 @@ class Block:
     @cached_value
     def half(self) -> NDArray[Any]:
         """The same in float32, unless steps would overflow there."""
-        return self.K.astype(np.float32, copy=False) if self.entry <= _LARGEST_SINGLE else self.K
+        return self.K.astype(np.float32, copy=False) if self.entry <= LARGEST_SINGLE else self.K
 
     @cached_value
     def radius2(self) -> float:
