@@ -71,6 +71,8 @@ NEAREST: Final = 0.5
 KERNELS: Final = 3
 """Most kernels of a family that go on to a round that is not the last."""
 
+NEIGHBOURS: Final = "the kernels that may still win, at the neighbours of C"
+
 CONTENDS: Final = 2.0
 """Standard errors below the best up to which a family may still win."""
 
@@ -137,6 +139,8 @@ class Survivors:
     """What goes on to the next round: values of C by the label of a kernel."""
 
     C: Mapping[str, tuple[float, ...]]
+    best: Mapping[str, float]
+    """The best of these."""
 
     @classmethod
     def of(cls, rows: Sequence[Row], sizes: FoldSizes, *, last: bool) -> "Survivors":
@@ -148,10 +152,10 @@ class Survivors:
         summary, rows_of_cell = summarise(rows), rows_by_point(rows)
         apart = {one.cell: one for one in comparisons(summary, rows_of_cell, sizes)}
         found: dict[str, tuple[float, ...]] = {}
-        # Both ways of fits of several classes are one family: only the better one goes on.
-        for own in grouped(
-            rivals_in(summary), lambda cell: cell.kernel.removesuffix(REST)
-        ).values():
+        best: dict[str, float] = {}
+        families = grouped(rivals_in(summary), lambda cell: cell.kernel.removesuffix(REST))
+        for both in families.values():
+            own = _one_way(both, rows_of_cell, sizes)
             top = highest(own)
             behind = apart[top]
             contends = behind.difference <= CONTENDS * behind.standard_error
@@ -164,7 +168,8 @@ class Survivors:
             for cell in list(kept.values())[: 1 if last else KERNELS]:
                 tried = sorted({other.penalty for other in own if other.label == cell.label})
                 found[cell.label] = _around(cell.penalty, tried) if contends else (cell.penalty,)
-        return cls(found)
+                best[cell.label] = cell.penalty
+        return cls(found, best)
 
     def points(self, rows: Sequence[Row]) -> tuple[GridPoint, ...]:
         """Cells of a round whose kernel and C go on."""
@@ -176,11 +181,26 @@ class Survivors:
         found: dict[str, list[Finalist]] = {}
         for stages, _ in runs.runs:
             found[stages.prefix] = [
-                Finalist(kernel, C, "ovr" if is_rest(label) else "ovo")
+                Finalist(kernel, C, "ovr" if is_rest(label) else "ovo", self.best[label])
                 for label, C in self.C.items()
                 if (kernel := stages.kernel_of(label)) is not None
             ]
         return found
+
+
+def _one_way(
+    cells: list[Cell], rows_of_cell: Mapping[GridPoint, Sequence[Row]], sizes: FoldSizes
+) -> list[Cell]:
+    """Cells of one way of fits of several classes: against the rest only if it is surely better.
+
+    On many samples it takes longer: each of its problems has all of them.
+    """
+    ways = grouped(cells, lambda cell: is_rest(cell.kernel))
+    if len(ways) == 1:
+        return cells
+    tops = (highest(ways[rest]) for rest in (True, False))
+    apart = sizes.paired(*([row.score for row in rows_of_cell[top.point]] for top in tops))
+    return ways[apart.difference > 0 and not apart.within]
 
 
 def _steepest(near: Sequence[Comparison]) -> Comparison:
@@ -274,15 +294,37 @@ class Halving:
         return self._on_all(found), found
 
     def _on_all(self, found: Halved) -> Runs:
-        """What is left, tried on all samples."""
-        maker, finalists = self.maker, dict(found.finalists)
+        """What is left, tried on all samples: first at the best C of the rounds."""
+        maker, finalists, how = self.maker, dict(found.finalists), {"scale_C": self.scale_C}
         maker = replace(maker, options=replace(maker.options, earlier=found.rows))
+        table = maker.options.table
+        runs = make_runs(self.maps, self.square, self.grid, found.kernels_on, maker)
         if maker.low_rank is not None:  # another loss, whose C means something else
             every = tuple(self.grid.C)
             finalists = {p: [replace(f, C=every) for f in own] for p, own in finalists.items()}
-        runs = make_runs(self.maps, self.square, self.grid, found.kernels_on, maker)
-        runs.finish(finalists, found.why, scale_C=self.scale_C, table=maker.options.table)
+            runs.finish(finalists, found.why, table=table, **how)
+        else:
+            firsts = {p: [f.at_first for f in own] for p, own in finalists.items()}
+            runs.finish(firsts, found.why, table=table, **how)
+            runs.finish(self._contending(runs, finalists), NEIGHBOURS, table=table, **how)
+        if self.scale_C:
+            runs.extend(table)
         return runs
+
+    def _contending(
+        self, runs: Runs, finalists: Mapping[str, Sequence[Finalist]]
+    ) -> dict[str, list[Finalist]]:
+        """The other values of C of kernels that may still win."""
+        rows = rows_of(runs.tried)
+        sizes = self.grid.splitting.sizes(self.grid.repeats, int(self.grid.counts.sum()))
+        own = comparisons(summarise(rows), rows_by_point(rows), sizes)
+        near = {one.cell.label for one in own if one.difference <= CONTENDS * one.standard_error}
+        found: dict[str, list[Finalist]] = {}
+        for stages, _ in runs.runs:
+            some = finalists.get(stages.prefix, ())
+            may = [one for one in some if stages.label_of(one) in near and len(one.C) > 1]
+            found[stages.prefix] = [one.after_first for one in may]
+        return found
 
     @property
     def _share(self) -> float:

@@ -171,13 +171,18 @@ class Runs:
         scale_C: bool,
         table: Place | None,
     ) -> None:
-        """Try what an earlier round has left, by the prefix of its map."""
+        """Try kernels at values of C of their own, by the prefix of their map."""
         own = [(stages, finalists.get(stages.prefix, ())) for stages, _ in self.runs]
         for number, (stages, some) in enumerate(own):
             later = sum(len(others) for _, others in own[number + 1 :])
             wanted = Wanted([one.kernel for one in some], look=False, scale_C=scale_C, later=later)
-            sizes = stages.grid.splitting.sizes(stages.grid.repeats, len(stages.grid.y))
-            stages.finish(some, wanted, why, sizes)
+            stages.finish(some, wanted, why)
+        self._write(table)
+
+    def extend(self, table: Place | None) -> None:
+        """Try larger or smaller C, in units of the spread, while that pays."""
+        for stages, _ in self.runs:
+            stages.extend(Wanted([], look=False, scale_C=True))
         self._write(table)
 
     def _write(self, table: Place | None) -> None:

@@ -119,6 +119,18 @@ class Finalist:
     """Ascending, in the units of the grid."""
     way: MultiClass = "ovo"
     """Its fits of several classes, if they are exact."""
+    first: float | None = None
+    """The C that is tried first, if the others are only for a kernel that may win."""
+
+    @property
+    def at_first(self) -> "Finalist":
+        """The same at the first C alone."""
+        return replace(self, C=self.C if self.first is None else (self.first,))
+
+    @property
+    def after_first(self) -> "Finalist":
+        """The same without the first C."""
+        return replace(self, C=tuple(value for value in self.C if value != self.first))
 
 
 @dataclass(eq=False)
@@ -161,21 +173,27 @@ class Stages:
         if wanted.extend:
             self._other_penalties(wanted)
 
-    def finish(
-        self, finalists: Sequence[Finalist], wanted: Wanted, why: str, sizes: FoldSizes
-    ) -> None:
-        """Try kernels at values of C of their own, and larger or smaller C while that pays.
+    def finish(self, finalists: Sequence[Finalist], wanted: Wanted, why: str) -> None:
+        """Try kernels at values of C of their own."""
+        for (C, way), some in grouped(finalists, lambda one: (one.C, one.way)).items():
+            self._note(self._run([one.kernel for one in some], wanted, self._at(C, way)), why)
+
+    def extend(self, wanted: Wanted) -> None:
+        """Try larger or smaller C while that pays.
 
         That is where the C at an end is better than the next one by more than a standard error.
         """
-        for (C, way), some in grouped(finalists, lambda one: (one.C, one.way)).items():
-            self._note(self._run([one.kernel for one in some], wanted, self._at(C, way)), why)
-        if wanted.scale_C:
-            self._other_penalties(wanted, sizes)
+        sizes = self.grid.splitting.sizes(self.grid.repeats, len(self.grid.y))
+        self._other_penalties(wanted, sizes)
 
     def kernel_of(self, label: str) -> Kernel | None:
         """A kernel by its label with the prefix; None if it was not tried here."""
         return self._kernels.get(label.removesuffix(REST))
+
+    def label_of(self, one: Finalist) -> str:
+        """Label of the cells of a finalist."""
+        label = self.prefix + names_of(one.kernel, self._dim).label
+        return label + REST if one.way == "ovr" else label
 
     def _at(self, C: Sequence[float], way: MultiClass) -> Grid:
         """The grid with other values of C, and one way of fits; of low rank there is no other."""
