@@ -33,6 +33,7 @@ from dhsk.commands.options import (
     landmarks_in,
     make_kernels,
     map_rows,
+    multi_class_row,
     out_option,
     ranks_row,
 )
@@ -57,7 +58,6 @@ from dhsk.results.low_rank import LowRank
 from dhsk.samples import AnyVectorizer, Samples, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
 from dhsk.samples.weighted import TFIDF
-from dhsk.solvers.problems import MULTI_CLASS
 
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
@@ -120,13 +120,7 @@ SETTINGS: Final = (
         ),
         ranks_row,
         *LANDMARKS,
-        option(
-            "--multi-class",
-            type=click.Choice(["auto", *MULTI_CLASS]),
-            default="auto",
-            help="Exact fits of three classes and more: each pair of classes (ovo), each against "
-            "the rest (ovr), or auto: in a search both, else ovo.",
-        ),
+        multi_class_row("auto"),
         option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
         option(
             "--tol",

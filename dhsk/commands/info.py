@@ -307,12 +307,16 @@ def _exact(model: SvcModel) -> Parts:
     total, n = int(counts.sum()), model.notes.get("n_samples")
     share = "" if not n else f" of {n:,} training samples ({total / n:.0%})"
     rows = [
+        (
+            "fits",
+            "each class against the rest" if model.multi_class == "ovr" else "pairs of classes",
+        ),
         ("classes", _counted(model.classes, counts, "support vectors")),
         ("support vectors", f"{total:,}{share}"),
     ]
     return rows, {
         "n_support": counts, "worst_kkt": found.violation.max(), "duality_gap": found.gap.max(),
-        "steps": int(found.steps.sum()),
+        "steps": int(found.steps.sum()), "multi_class": model.multi_class,
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from dhsk.kernels import NAMED, TIME_SCALES, Kernel, named_kernel, parameters_of
 from dhsk.samples import Samples
 from dhsk.samples.maps import MAPS
 from dhsk.samples.variance import mapped_gamma, usual_width
+from dhsk.solvers.problems import MULTI_CLASS
 from dhsk.units import parse_bytes
 
 KERNELS = NAMED
@@ -105,6 +106,20 @@ ranks_row = rank_row.of(
     type=WHOLE_NUMBERS,
     help="Fit on Nyström features, this many, such as 500,1000,2000. For samples alone.",
 )
+
+
+def multi_class_row(*more: str) -> TableRow:
+    """The option of fits of several classes, with other names too, the first its default."""
+    auto = "; auto: in a search both, else ovo." if more else ". [default: ovo]"
+    return option(
+        "--multi-class",
+        type=click.Choice([*more, *MULTI_CLASS]),
+        default=more[0] if more else None,
+        help="Exact fits of three classes and more: each pair of classes (ovo), or each against "
+        f"the rest (ovr){auto}",
+    )
+
+
 LANDMARKS: Final = (
     option(
         "--selection",

@@ -30,6 +30,7 @@ from dhsk.commands.options import (
     landmarks_in,
     make_kernel,
     map_rows,
+    multi_class_row,
     out_option,
     rank_row,
     width_of,
@@ -46,7 +47,6 @@ from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples, read_labels
 from dhsk.samples.weighted import TFIDF, fixed_map
-from dhsk.solvers.problems import MULTI_CLASS
 from dhsk.units import format_bytes, human_seconds
 
 if TYPE_CHECKING:
@@ -67,12 +67,7 @@ FIT_ROWS: Final = rows_of(
         help="Price of samples on the wrong side, as C of scikit-learn's SVC. [default: 3 over the "
         "variance of the samples in feature space]",
     ),
-    option(
-        "--multi-class",
-        type=click.Choice(MULTI_CLASS),
-        help="Exact fits of three classes and more: each pair of classes (ovo), or each against "
-        "the rest (ovr). [default: ovo]",
-    ),
+    multi_class_row(),
     option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
     option(
         "--tol",
@@ -217,6 +212,7 @@ def _print_model(model: "SvcModel | LowRankModel", seconds: float) -> None:
 
     if isinstance(model, SvcModel):
         kind, columns = "exact SVM", _exact_columns(model)
+        kind += ", one-vs-rest," if model.multi_class == "ovr" else ""
     else:
         kind = f"low-rank classifier, loss {model.certificates.loss},"
         columns = _low_rank_columns(model)

@@ -41,6 +41,9 @@ that a run that is killed goes on with another number of them."""
 SMALLEST_PART: Final = 256
 """Least samples of a subproblem."""
 
+SET_PART: Final = 3
+"""Divisor of the samples of a problem: few working sets have more than that share."""
+
 SETS_SHARE: Final = 8
 """Divisor of the samples of a pair: the share in a working set where there are few problems, which
 steps on blocks take over at a twentieth."""
@@ -157,8 +160,9 @@ def plan_fits(
     _require(least, left(1), counts, resources)
     tasks = n_kernels * counts.pairs
     split = not on_sets and tasks < FEW_TASKS
-    # A working set rarely has a third of the samples; if it has more, it gets what there is.
-    wanted = matrix_bytes(-(-counts.most // 3), dtype) if on_sets else block
+    # A matrix of which one does not fit is never whole: its working sets are of some samples.
+    in_part = on_sets and block + beside > left(1)
+    wanted = matrix_bytes(-(-counts.most // SET_PART), dtype) if in_part else block
     at_once, _ = share_memory(left(1), wanted + beside, resources.threads)
     at_once = min(at_once, counts.pairs if on_sets else tasks * counts.folds)
     while at_once > 1 and left(at_once) // at_once < least:
@@ -182,10 +186,8 @@ def plan_fits(
     }
     need = MemoryNeed("exact fits", parts)
     way: Way = "working sets" if on_sets else "whole matrices" if whole else "rounds"
-    words = (
-        f"{tasks * counts.columns} SVMs in {tasks * counts.folds if split else tasks} tasks, "
-        f"{at_once} at a time, {_WORDS[way]}"
-    )
+    in_all = tasks * counts.folds if split else tasks
+    words = f"{tasks * counts.columns} SVMs in {in_all} tasks, {at_once} at a time, {_WORDS[way]}"
     ample = at_once >= resources.threads and not shared
     return Share(
         need,

@@ -58,7 +58,7 @@ SPAN_BYTES: Final = 32 * 2**20
 SPAN_ROWS: Final = 1024
 """Fewest samples of a task."""
 
-_SPANS: Final = 16
+SPANS: Final = 16
 """Tasks of a combination at least, if they have so many samples: all cores have some."""
 
 KEPT_BYTES: Final = 128 * 2**20
@@ -221,7 +221,7 @@ class GramSource:
     def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Marked, list[Marked]]]:
         """Samples of each task, and places among them of the rows of each part."""
         rows = union([part.rows for part in parts], self.n)
-        most = min(int(SPAN_BYTES / row_bytes(self.G)), -(-len(rows) // _SPANS))
+        most = min(int(SPAN_BYTES / row_bytes(self.G)), -(-len(rows) // SPANS))
         each = max(SPAN_ROWS, most)
         for some in blocks(len(rows), each):
             span = rows[some]

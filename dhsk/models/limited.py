@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dhsk.models.pair_fits import PairFits, PairSolver
+from dhsk.models.pair_fits import PairSolver
+from dhsk.models.pair_tasks import PairFits
 from dhsk.models.single import check_whole
 from dhsk.solvers.dual import Fit, Steps, certify, gradient, improve
 from dhsk.solvers.problems import Pair

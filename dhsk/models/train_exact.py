@@ -28,7 +28,8 @@ from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits, share_of_fits
 from dhsk.models.given import given_matrix
 from dhsk.models.gram_source import GramSource
 from dhsk.models.limited import LimitedSolver
-from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver
+from dhsk.models.pair_fits import PairSolver
+from dhsk.models.pair_tasks import MatrixProblem, PairFits
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
 from dhsk.models.sources import RowsShape, RowsSource

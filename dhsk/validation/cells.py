@@ -9,7 +9,7 @@ import numpy as np
 
 from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
-from dhsk.models.pair_fits import PairFits
+from dhsk.models.pair_tasks import PairFits
 from dhsk.results.columns import Certificate, GridPoint, KernelColumns, Row, flat, summarise
 from dhsk.results.schema import decoded
 from dhsk.solvers.ball import capacity

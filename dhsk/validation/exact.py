@@ -27,7 +27,8 @@ from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.exact_checkpoint import drop_share, kept_share, progress_of
 from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.gram_source import GramSource
-from dhsk.models.pair_fits import DECISIONS, MatrixProblem, PairFits, PairSolver
+from dhsk.models.pair_fits import DECISIONS, PairSolver
+from dhsk.models.pair_tasks import MatrixProblem, PairFits
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place

@@ -116,8 +116,8 @@ def _pays(grid: Grid, size: int) -> bool:
     """
     all_of, few = grid.counts.tolist(), grid.counts_among(size)
     columns = len(SPREAD_C) * len(grid.folds)
-    whole = exact_seconds(all_of, columns, SEARCH_KERNELS, 1, 0.0)
-    sample = exact_seconds(few, columns, SEARCH_KERNELS, 1, 0.0)
+    whole = exact_seconds(all_of, columns, SEARCH_KERNELS, 1, 0.0, grid.ways)
+    sample = exact_seconds(few, columns, SEARCH_KERNELS, 1, 0.0, grid.ways)
     finals = exact_seconds(all_of, FINAL_C * len(grid.folds), FAMILIES, 1, 0.0)
     return sample + finals <= MOST_SHARE * whole
 

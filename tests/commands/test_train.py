@@ -264,5 +264,5 @@ def test_a_fit_that_does_not_converge_is_said(run: Any, samples: Any, monkeypatc
     """On standard error; the model is written all the same."""
     monkeypatch.setattr("dhsk.solvers.dual.MAX_STEPS", 1)
     code, _, err = run("train", "x.npy", "--labels", "y.txt", "--out", "m", "--tol", 1e-300)
-    assert (code, "1 of 1 pairs of classes did not converge" in err) == (DONE, True)
+    assert (code, "1 of 1 fits of classes did not converge" in err) == (DONE, True)
     assert Path("m").is_file()

@@ -255,7 +255,7 @@ def test_what_does_not_converge_says_so_with_numbers(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("dhsk.solvers.dual.MAX_STEPS", 1)
     # 100 steps a sample are always allowed, so that the tolerance must be out of reach too.
     with pytest.warns(
-        ConvergenceWarning, match=r"3 of 3 pairs .* violation is .* above tol=1e-300"
+        ConvergenceWarning, match=r"3 of 3 fits of classes .* violation is .* above tol=1e-300"
     ):
         model = heat(tol=1e-300).fit(X, y)
     assert not model.model_.certificates.converged.any()

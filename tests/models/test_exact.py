@@ -23,7 +23,7 @@ from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
 from dhsk.samples import open_samples
 from dhsk.solvers.platt import fit_sigmoid
-from dhsk.solvers.problems import pairs_of_classes
+from dhsk.solvers.problems import problems_of_classes
 
 KERNEL = dhsk.HeatKernel.at_scale(64, 0.5)
 TOL = 1e-9
@@ -159,7 +159,7 @@ def test_normal_vectors_take_no_more_than_support_vectors(monkeypatch: pytest.Mo
 
 def test_pairs_of_classes_are_in_the_order_of_libsvm() -> None:
     """Class 1 of four is in pairs 0 (0, 1), 3 (1, 2) and 4 (1, 3)."""
-    assert pairs_of_classes(4).tolist() == [[0, 1, 2], [0, 3, 4], [1, 3, 5], [2, 4, 5]]
+    assert problems_of_classes(4).tolist() == [[0, 1, 2], [0, 3, 4], [1, 3, 5], [2, 4, 5]]
 
 
 def test_a_loose_tolerance_leaves_no_support_vectors(rows: Any, tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_file_that_is_no_model_is_refused(
         ({"schema": 1}, {}, "schema 1, but this dhsk reads schema 2: train it again"),
         ({"kernel": {"name": "new"}}, {}, "unknown kernel 'new'"),
         ({"sphere_map": "cubic"}, {}, "there is no map 'cubic'"),
-        ({}, {"dual_coef": np.ones((1, 3))}, "damaged model: dual_coef has shape"),
+        ({}, {"dual_coef": np.ones((1, 3))}, "damaged model: dual_coef has 1 rows for 3 classes"),
         ({}, {"n_support": np.array([1, 1, 1])}, "damaged model: n_support sums to 3"),
     ],
 )

@@ -10,7 +10,8 @@ import pytest
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.threads import Threads
-from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver
+from dhsk.models.pair_fits import PairSolver
+from dhsk.models.pair_tasks import MatrixProblem, PairFits
 from dhsk.solvers.ball import smallest_ball
 from dhsk.solvers.problems import make_pairs
 from dhsk.solvers.rounds import improve_part
@@ -116,7 +117,7 @@ def test_what_the_journal_has_is_not_solved_again(
         return solve_whole(task, *args)
 
     monkeypatch.setattr("dhsk.solvers.rounds.improve_part", counting_part)
-    monkeypatch.setattr("dhsk.models.pair_fits.solve_whole", counting_whole)
+    monkeypatch.setattr("dhsk.models.pair_tasks.solve_whole", counting_whole)
     for k, found in replace(kept).solved([0, 1]):
         assert_same(found, first[k])
     assert len(solved) == 1

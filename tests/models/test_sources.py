@@ -389,6 +389,7 @@ def test_samples_of_a_task_travel_as_bits(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("dhsk.models.gram_source.current_executor", watched)
     monkeypatch.setattr("dhsk.models.gram_source.SPAN_BYTES", 40 * 8 * 1500)
+    monkeypatch.setattr("dhsk.models.gram_source.SPANS", 2)
     columns, other = np.arange(0, n, 400), np.arange(n // 2, n)
     parts = [Combination(own, columns, np.ones((10, 1))) for own in (np.arange(n), other)]
     source = GramSource(G)

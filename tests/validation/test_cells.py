@@ -11,7 +11,8 @@ from sklearn.svm import SVC
 import dhsk
 from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.threads import Threads
-from dhsk.models.pair_fits import MatrixProblem, PairSolver
+from dhsk.models.pair_fits import PairSolver
+from dhsk.models.pair_tasks import MatrixProblem
 from dhsk.results.columns import KernelColumns
 from dhsk.solvers.sources import ArraySource
 from dhsk.validation.cells import Cells, names_of, rows_of_kernel

@@ -27,7 +27,7 @@ def digits() -> tuple[Any, Any]:
 @pytest.fixture(scope="module")
 def result(digits: Any) -> dhsk.CvResult:
     """The default grid."""
-    return dhsk.cross_validate(*digits, cv=3)
+    return dhsk.cross_validate(*digits, cv=3, multi_class="ovo")
 
 
 def kernels(result: dhsk.CvResult) -> list[str]:
@@ -122,7 +122,7 @@ def test_named_kernels_and_times_are_all_that_runs(digits: Any) -> None:
 
 def test_C_that_is_given_is_kept(digits: Any) -> None:
     """For all kernels, times are looked for all the same."""
-    found = dhsk.cross_validate(*digits, C=[2.0], cv=3)
+    found = dhsk.cross_validate(*digits, C=[2.0], cv=3, multi_class="ovo")
     assert {cell.C for cell in found.summary} == {2.0}
     assert sorted(kernels(found)) == ["cosine", "heat", "linear"]
 
@@ -131,10 +131,11 @@ def test_C_that_is_given_is_kept(digits: Any) -> None:
 def test_stores_give_what_they_hold(digits: Any) -> None:
     """Cosines: no linear kernel; another matrix: itself; unit samples: cosine is linear."""
     X, y = digits
-    cosines = dhsk.cross_validate(dhsk.compute_gram(X, "cosine"), y, cv=3)
+    pairs: Any = {"cv": 3, "multi_class": "ovo"}
+    cosines = dhsk.cross_validate(dhsk.compute_gram(X, "cosine"), y, **pairs)
     assert sorted(kernels(cosines)) == ["cosine", "heat"]
-    assert kernels(dhsk.cross_validate(dhsk.compute_gram(X, "linear"), y, cv=3)) == ["linear"]
-    unit = dhsk.cross_validate(dhsk.hyperspherical_map(X), y, sphere_map="identity", cv=3)
+    assert kernels(dhsk.cross_validate(dhsk.compute_gram(X, "linear"), y, **pairs)) == ["linear"]
+    unit = dhsk.cross_validate(dhsk.hyperspherical_map(X), y, sphere_map="identity", **pairs)
     assert sorted(kernels(unit)) == ["cosine", "heat"]
     assert unit.best_score_ == pytest.approx(cosines.best_score_)
 

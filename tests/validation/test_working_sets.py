@@ -221,9 +221,10 @@ def test_balls_about_few_hold_all_samples(mixtures: Any, scale: float) -> None:
     G, unit = matrix_in_units(G)
     assert (unit == 1.0) is (scale < 1)
     classes = [np.flatnonzero(y == c) for c in range(4)]
-    found = balls_about_few(GramSource(G), classes)
-    K = G[:, :]
     pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
+    *found, all_of = balls_about_few(GramSource(G), classes, [*pairs, range(4)])
+    assert all_of > 0.99 * max(found)
+    K = G[:, :]
     for radius2, (a, b) in zip(found, pairs, strict=True):
         own = np.concatenate([classes[a], classes[b]])
         mean = np.full(len(own), 1 / len(own))

@@ -1,0 +1,167 @@
+"""Problems of all pairs of classes on kernel matrices, as tasks of them are sent to workers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dhsk.arrays import Floats, Indices
+from dhsk.caching import cached_value
+from dhsk.execution.tasks import told_as
+from dhsk.solvers.dual import Fit
+from dhsk.solvers.held_out import SupportVectors, held_out_decisions
+from dhsk.solvers.problems import (
+    REST,
+    MultiClass,
+    classes_of_problems,
+    make_pair,
+    members_of_classes,
+)
+from dhsk.solvers.smo import matrix_bytes
+from dhsk.solvers.sources import Source
+from dhsk.solvers.whole import (
+    BegunPair,
+    Block,
+    PairTask,
+    Solved,
+    Unsolved,
+    solve_whole,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PairFits:
+    """Fits of a kernel, in the unit of its matrix, see `dhsk.models.rescaling`."""
+
+    fits: list[list[Fit]]
+    """Fits of each pair, one for every column."""
+    radii2: list[float]
+    """Squared radius of the ball of each pair, or 0."""
+    unit: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixProblem:
+    """The matrix of a kernel, and the values of C of all pairs of classes."""
+
+    source: Source
+    C: tuple[float, ...]
+    """Upper bounds on the dual coefficients, ascending."""
+    unit: float = 1.0
+    """Unit of the matrix, see `dhsk.models.rescaling`."""
+    name: str = ""
+    """Identifies the problems in a checkpoint."""
+
+
+class PairPart(NamedTuple):
+    """Problems of one task: a pair of classes on some folds, with every C."""
+
+    kernel: int
+    pair: int
+    folds: tuple[int, ...]
+
+
+class LastBlock:
+    """The matrix of all samples that a process has used last: the fits of a kernel share it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kernel = -1
+        self._block: Block | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the matrix, which another process computes."""
+        return LastBlock, ()
+
+    def of(self, kernel: int, make: Callable[[], Block]) -> Block:
+        """The matrix of a kernel by its number; the other tasks of a process wait for it."""
+        with self._lock:
+            if kernel != self._kernel or self._block is None:
+                self._block = None  # freed before the next one is there
+                self._kernel, self._block = kernel, make()
+            return self._block
+
+
+@dataclass(frozen=True, eq=False)
+class SharedProblems:
+    """Problems of all pairs of classes on some matrices: each process is sent them once."""
+
+    codes: Indices
+    weights: Floats
+    problems: tuple[MatrixProblem, ...]
+    balls: bool
+    multi_class: MultiClass = "ovo"
+    last: LastBlock = field(default_factory=LastBlock)
+
+    @cached_value
+    def classes(self) -> list[Indices]:
+        """Samples of each class."""
+        return members_of_classes(self.codes)
+
+    @cached_value
+    def pairs(self) -> list[tuple[int, int]]:
+        """The two classes of each problem."""
+        return classes_of_problems(len(self.classes), self.multi_class)
+
+    @cached_value
+    def sizes(self) -> list[int]:
+        """Number of samples of each problem."""
+        counts = list(map(len, self.classes))
+        return [sum(counts) if b == REST else counts[a] + counts[b] for a, b in self.pairs]
+
+    def task(self, part: PairPart, begun: BegunPair | None = None) -> PairTask:
+        """Problems of a part, on its matrix, of which some may be done."""
+        problem = self.problems[part.kernel]
+        C = [value * problem.unit for value in problem.C]
+        pair = make_pair(self.pairs[part.pair], self.classes, self.weights[list(part.folds)], C)
+        ball = self.balls and 0 in part.folds  # the same for every fold
+        return PairTask(part, problem.source, pair, ball, begun)
+
+    def block(self, part: PairPart) -> Block | None:
+        """The matrix that problems of all samples share; None for those that have their own."""
+        if self.multi_class != "ovr":
+            return None
+        members, source = np.concatenate(self.classes), self.problems[part.kernel].source
+        return self.last.of(part.kernel, lambda: Block(source.block(members)))
+
+
+def _words_of(_shared: Any, parts: Sequence[PairPart], *_: Any) -> str:
+    """Pairs of classes of some parts, in words."""
+    part = parts[0]
+    folds = f"fold {part.folds[0]}" if len(part.folds) == 1 else f"{len(part.folds)} folds"
+    more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
+    return f"the pair of classes {part.pair} of kernel {part.kernel}, {folds}{more}"
+
+
+def _memory_of(shared: Any, parts: Sequence[PairPart], *_: Any) -> int:
+    """Bytes of the largest matrix of some parts; `shared` is as the executor has given it."""
+    problems: SharedProblems = getattr(shared, "value", shared)
+    most = 0
+    for part in parts:
+        dtype = problems.problems[part.kernel].source.dtype
+        most = max(most, matrix_bytes(problems.sizes[part.pair], dtype))
+    return most
+
+
+@told_as(_words_of, _memory_of)
+def solve_parts(
+    shared: SharedProblems,
+    parts: Sequence[PairPart],
+    begun: Sequence[BegunPair | None],
+    tol: float,
+    fine: bool,
+) -> list[Solved | Unsolved]:
+    """Solve the problems of some parts on their whole matrices: the task that workers run."""
+    return [
+        solve_whole(shared.task(part, own), tol, fine, shared.block(part))
+        for part, own in zip(parts, begun, strict=True)
+    ]
+
+
+def decide_part(
+    shared: SharedProblems, kernel: int, rows: Indices, folds: Indices, found: SupportVectors
+) -> Floats:
+    """Decisions of all pairs for some samples of some folds: the task that workers run."""
+    return held_out_decisions(shared.problems[kernel].source, rows, folds, found)
