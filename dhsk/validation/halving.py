@@ -191,7 +191,7 @@ class Survivors:
 def _one_way(
     cells: list[Cell], rows_of_cell: Mapping[GridPoint, Sequence[Row]], sizes: FoldSizes
 ) -> list[Cell]:
-    """Cells of one way of fits of several classes: against the rest only if it is surely better.
+    """Cells of one way of fits of several classes: against the rest only if pairs cannot win.
 
     On many samples it takes longer: each of its problems has all of them.
     """
@@ -200,7 +200,7 @@ def _one_way(
         return cells
     tops = (highest(ways[rest]) for rest in (True, False))
     apart = sizes.paired(*([row.score for row in rows_of_cell[top.point]] for top in tops))
-    return ways[apart.difference > 0 and not apart.within]
+    return ways[apart.difference > CONTENDS * apart.standard_error]
 
 
 def _steepest(near: Sequence[Comparison]) -> Comparison:
