@@ -123,7 +123,8 @@ class ExactEngine:
         self._name = _name_of(grid, grid.weights, tests)
         square = matrices.square
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
-        counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C, grid.ways[0]), len(grid.y))
+        largest = grid.ways[-1]  # against the rest the matrix is that of all samples
+        counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C, largest), len(grid.y))
         self._on_sets, self._layout = False, ""
         self._plan = self._plan_of(counts, dtype, max(1, n_kernels))
 

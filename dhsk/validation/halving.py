@@ -298,7 +298,10 @@ class Halving:
         maker, finalists, how = self.maker, dict(found.finalists), {"scale_C": self.scale_C}
         maker = replace(maker, options=replace(maker.options, earlier=found.rows))
         table = maker.options.table
-        runs = make_runs(self.maps, self.square, self.grid, found.kernels_on, maker)
+        used = {one.way for own in finalists.values() for one in own}
+        ways = tuple(way for way in self.grid.ways if way in used)
+        grid = replace(self.grid, ways=ways or self.grid.ways)  # it decides how matrices are read
+        runs = make_runs(self.maps, self.square, grid, found.kernels_on, maker)
         if maker.low_rank is not None:  # another loss, whose C means something else
             every = tuple(self.grid.C)
             finalists = {p: [replace(f, C=every) for f in own] for p, own in finalists.items()}
