@@ -71,8 +71,6 @@ NEAREST: Final = 0.5
 KERNELS: Final = 3
 """Most kernels of a family that go on to a round that is not the last."""
 
-NEIGHBOURS: Final = "the kernels that may still win, at the neighbours of C"
-
 CONTENDS: Final = 2.0
 """Standard errors below the best up to which a family may still win."""
 
@@ -139,8 +137,6 @@ class Survivors:
     """What goes on to the next round: values of C by the label of a kernel."""
 
     C: Mapping[str, tuple[float, ...]]
-    best: Mapping[str, float]
-    """The best of these."""
 
     @classmethod
     def of(cls, rows: Sequence[Row], sizes: FoldSizes, *, last: bool) -> "Survivors":
@@ -152,7 +148,6 @@ class Survivors:
         summary, rows_of_cell = summarise(rows), rows_by_point(rows)
         apart = {one.cell: one for one in comparisons(summary, rows_of_cell, sizes)}
         found: dict[str, tuple[float, ...]] = {}
-        best: dict[str, float] = {}
         families = grouped(rivals_in(summary), lambda cell: cell.kernel.removesuffix(REST))
         for both in families.values():
             own = _one_way(both, rows_of_cell, sizes)
@@ -168,8 +163,7 @@ class Survivors:
             for cell in list(kept.values())[: 1 if last else KERNELS]:
                 tried = sorted({other.penalty for other in own if other.label == cell.label})
                 found[cell.label] = _around(cell.penalty, tried) if contends else (cell.penalty,)
-                best[cell.label] = cell.penalty
-        return cls(found, best)
+        return cls(found)
 
     def points(self, rows: Sequence[Row]) -> tuple[GridPoint, ...]:
         """Cells of a round whose kernel and C go on."""
@@ -181,7 +175,7 @@ class Survivors:
         found: dict[str, list[Finalist]] = {}
         for stages, _ in runs.runs:
             found[stages.prefix] = [
-                Finalist(kernel, C, "ovr" if is_rest(label) else "ovo", self.best[label])
+                Finalist(kernel, C, "ovr" if is_rest(label) else "ovo")
                 for label, C in self.C.items()
                 if (kernel := stages.kernel_of(label)) is not None
             ]
@@ -294,7 +288,7 @@ class Halving:
         return self._on_all(found), found
 
     def _on_all(self, found: Halved) -> Runs:
-        """What is left, tried on all samples: first at the best C of the rounds."""
+        """What is left, tried on all samples."""
         maker, finalists, how = self.maker, dict(found.finalists), {"scale_C": self.scale_C}
         maker = replace(maker, options=replace(maker.options, earlier=found.rows))
         table = maker.options.table
@@ -305,29 +299,10 @@ class Halving:
         if maker.low_rank is not None:  # another loss, whose C means something else
             every = tuple(self.grid.C)
             finalists = {p: [replace(f, C=every) for f in own] for p, own in finalists.items()}
-            runs.finish(finalists, found.why, table=table, **how)
-        else:
-            firsts = {p: [f.at_first for f in own] for p, own in finalists.items()}
-            runs.finish(firsts, found.why, table=table, **how)
-            runs.finish(self._contending(runs, finalists), NEIGHBOURS, table=table, **how)
+        runs.finish(finalists, found.why, table=table, **how)
         if self.scale_C:
             runs.extend(table)
         return runs
-
-    def _contending(
-        self, runs: Runs, finalists: Mapping[str, Sequence[Finalist]]
-    ) -> dict[str, list[Finalist]]:
-        """The other values of C of kernels that may still win."""
-        rows = rows_of(runs.tried)
-        sizes = self.grid.splitting.sizes(self.grid.repeats, int(self.grid.counts.sum()))
-        own = comparisons(summarise(rows), rows_by_point(rows), sizes)
-        near = {one.cell.label for one in own if one.difference <= CONTENDS * one.standard_error}
-        found: dict[str, list[Finalist]] = {}
-        for stages, _ in runs.runs:
-            some = finalists.get(stages.prefix, ())
-            may = [one for one in some if stages.label_of(one) in near and len(one.C) > 1]
-            found[stages.prefix] = [one.after_first for one in may]
-        return found
 
     @property
     def _share(self) -> float:

@@ -119,18 +119,6 @@ class Finalist:
     """Ascending, in the units of the grid."""
     way: MultiClass = "ovo"
     """Its fits of several classes, if they are exact."""
-    first: float | None = None
-    """The C that is tried first, if the others are only for a kernel that may win."""
-
-    @property
-    def at_first(self) -> "Finalist":
-        """The same at the first C alone."""
-        return replace(self, C=self.C if self.first is None else (self.first,))
-
-    @property
-    def after_first(self) -> "Finalist":
-        """The same without the first C."""
-        return replace(self, C=tuple(value for value in self.C if value != self.first))
 
 
 @dataclass(eq=False)
@@ -189,11 +177,6 @@ class Stages:
     def kernel_of(self, label: str) -> Kernel | None:
         """A kernel by its label with the prefix; None if it was not tried here."""
         return self._kernels.get(label.removesuffix(REST))
-
-    def label_of(self, one: Finalist) -> str:
-        """Label of the cells of a finalist."""
-        label = self.prefix + names_of(one.kernel, self._dim).label
-        return label + REST if one.way == "ovr" else label
 
     def _at(self, C: Sequence[float], way: MultiClass) -> Grid:
         """The grid with other values of C, and one way of fits; of low rank there is no other."""
