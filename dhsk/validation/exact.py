@@ -58,7 +58,6 @@ LEFT_OUT: Final = (
 )
 """Row of the plan of a grid on working sets."""
 
-
 NOT_ASKED: Final = (
     "eigenvalues",
     f"not asked for: of more than {SMALL:,} samples they take passes over the matrix; "
@@ -123,8 +122,8 @@ class ExactEngine:
         self._name = _name_of(grid, grid.weights, tests)
         square = matrices.square
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
-        largest = grid.ways[-1]  # against the rest the matrix is that of all samples
-        counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C, largest), len(grid.y))
+        # The last way has the largest matrices.
+        counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C, grid.ways[-1]), len(grid.y))
         self._on_sets, self._layout = False, ""
         self._plan = self._plan_of(counts, dtype, max(1, n_kernels))
 
