@@ -23,6 +23,7 @@ from dhsk.objects.places import Place, bytes_below, size_of
 from dhsk.samples import AnyVectorizer, Spectrum, is_gram_store, vectorizer_of
 from dhsk.samples.paths import Origin
 from dhsk.samples.readers import describe
+from dhsk.solvers.problems import WORDS
 from dhsk.units import format_bytes
 
 
@@ -307,10 +308,7 @@ def _exact(model: SvcModel) -> Parts:
     total, n = int(counts.sum()), model.notes.get("n_samples")
     share = "" if not n else f" of {n:,} training samples ({total / n:.0%})"
     rows = [
-        (
-            "fits",
-            "each class against the rest" if model.multi_class == "ovr" else "pairs of classes",
-        ),
+        ("fits", WORDS[model.multi_class]),
         ("classes", _counted(model.classes, counts, "support vectors")),
         ("support vectors", f"{total:,}{share}"),
     ]

@@ -37,7 +37,6 @@ from dhsk.samples.weighted import (
     inverse_frequencies,
     parse_map_name,
 )
-from dhsk.solvers.problems import MultiClass
 
 Model = TypeVar("Model", SvcModel, LowRankModel)
 
@@ -206,8 +205,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         bound = LARGEST_C if np.isinf(C) else float(C)  # `SVC` takes an infinite one
         settings = {"C": bound, "tol": float(self.tol), **self._sigmoid_folds}
         problem = make_problem(y, sample_weights, self.class_weight, **settings)
-        which = self._multi_class if len(problem.classes) > 2 else "ovo"
-        problem = replace(problem, most_steps=self._most_steps, multi_class=which)
+        problem = replace(problem, most_steps=self._most_steps)
         kept = None if journal is None else parse_place("journal", journal)
         run = replace(self._run(report), journal=kept, scratch=scratch_in(kept))
         weights = None
@@ -234,11 +232,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     def _most_steps(self) -> int | None:
         """Bound on the steps of a pair of classes; None for none."""
         return None
-
-    @property
-    def _multi_class(self) -> MultiClass:
-        """Problems of an exact fit of several classes."""
-        return "ovo"
 
     def _complaint(self, model: Model) -> str | None:
         """That a fit did not converge, and what helps; None if it did."""

@@ -1,7 +1,7 @@
 """Support vector classifier with the exact heat kernel."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 from distributed import Client
@@ -10,11 +10,14 @@ from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.exact import ExactClassifier
 from dhsk.estimators.saving import DEPRECATED
+from dhsk.execution.run import Run
+from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite
 from dhsk.models.exact import SvcModel
+from dhsk.models.problem import Problem
 from dhsk.objects.places import Place
-from dhsk.samples import ZeroRule
+from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
 from dhsk.solvers.problems import MULTI_CLASS, MultiClass
 
@@ -147,6 +150,6 @@ class HeatSVC(ExactClassifier):
         if self.multi_class not in MULTI_CLASS:
             raise InputError(f'multi_class must be "ovo" or "ovr", got {self.multi_class!r}')
 
-    @property
-    def _multi_class(self) -> MultiClass:
-        return self.multi_class
+    def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
+        which = self.multi_class if len(problem.classes) > 2 else "ovo"
+        return super()._train(replace(problem, multi_class=which), samples, row_map, run)

@@ -33,8 +33,7 @@ class State:
     newton, passes
         Newton steps, and passes over the features, so far.
     conjugate
-        Conjugate gradient iterations since the preconditioner was last computed in this step, or
-        of the last step.
+        Conjugate gradient iterations of the last step; 0 once the preconditioner is computed anew.
     makes
         Number of times that the preconditioner was computed.
     """

@@ -128,11 +128,11 @@ class SharedProblems:
 
 
 def _words_of(_shared: Any, parts: Sequence[PairPart], *_: Any) -> str:
-    """Pairs of classes of some parts, in words."""
+    """Problems of some parts, in words."""
     part = parts[0]
     folds = f"fold {part.folds[0]}" if len(part.folds) == 1 else f"{len(part.folds)} folds"
     more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-    return f"the pair of classes {part.pair} of kernel {part.kernel}, {folds}{more}"
+    return f"problem {part.pair} of kernel {part.kernel}, {folds}{more}"
 
 
 def _memory_of(shared: Any, parts: Sequence[PairPart], *_: Any) -> int:

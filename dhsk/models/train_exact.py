@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -37,12 +37,9 @@ from dhsk.progress import Progress
 from dhsk.samples import Samples
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.platt import fit_sigmoid
-from dhsk.solvers.problems import REST, MultiClass, classes_of_problems, make_pairs
+from dhsk.solvers.problems import REST, WORDS, classes_of_problems, make_pairs
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import ArraySource, Source
-
-PROBLEMS: Final[dict[MultiClass, str]] = {"ovo": "pairs of classes", "ovr": "classes"}
-"""What is fitted, for people."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +90,7 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
             fine=True,
             multi_class=which,
             on_fits=lambda fits, found: told.advance(
-                "fits", fits / counts.columns, PROBLEMS[which], found=found
+                "fits", fits / counts.columns, WORDS[which], found=found
             ),
             watch=RoundWatch(lambda one: run.report(progress_of(one, len(problem.codes))), entries),
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from dhsk.report.markup import Keyed
-from dhsk.results.columns import REST, Cell, GridPoint, is_rest
+from dhsk.results.columns import ONE_VS_REST, Cell, GridPoint, is_rest
 from dhsk.results.columns import penalty_text as penalty_text
 from dhsk.results.parts import Results
 
@@ -143,7 +143,10 @@ def penalty_words(point: GridPoint) -> str:
 
 def kernel_words(cell: Cell) -> str:
     """Return the kernel with its parameter: heat kernel at time scale 1."""
-    family, rest = cell.kernel.removesuffix(REST), REST if is_rest(cell.kernel) else ""
+    family, rest = (
+        cell.kernel.removesuffix(ONE_VS_REST),
+        ONE_VS_REST if is_rest(cell.kernel) else "",
+    )
     if cell.time_scale is not None:
         return f"{family} kernel at time scale {cell.time_scale:g}{rest}"
     if cell.time is not None:

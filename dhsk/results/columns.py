@@ -74,19 +74,19 @@ class GridPoint(KernelColumns):
 TFIDF: Final = "tf-idf "
 """What family and label of a kernel on tf-idf begin with."""
 
-REST: Final = ", one-vs-rest"
+ONE_VS_REST: Final = ", one-vs-rest"
 """What family and label of a kernel end with whose exact fits are of each class against the rest;
 others are of pairs of classes."""
 
 
 def is_rest(name: str) -> bool:
     """Whether a family or label is of fits of each class against the rest."""
-    return name.endswith(REST)
+    return name.endswith(ONE_VS_REST)
 
 
 def bare(name: str) -> str:
     """A family or label without what tells maps and fits of several classes apart."""
-    return name.removeprefix(TFIDF).removesuffix(REST)
+    return name.removeprefix(TFIDF).removesuffix(ONE_VS_REST)
 
 
 _KERNEL = tuple(field.name for field in fields(KernelColumns))

@@ -19,6 +19,9 @@ MultiClass: TypeAlias = Literal["ovo", "ovr"]
 
 MULTI_CLASS: Final[tuple[MultiClass, ...]] = get_args(MultiClass)
 
+WORDS: Final[dict[MultiClass, str]] = {"ovo": "pairs of classes", "ovr": "classes against the rest"}
+"""What is fitted, for people."""
+
 REST: Final = -1
 """Stands for all other classes."""
 

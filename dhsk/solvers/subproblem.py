@@ -121,10 +121,12 @@ class _GrowingSet:
         if b.any():
             dual = replace(dual, chain=1)  # each column starts from its own coefficients
         f = gradient(self._K, dual, b)
-        left, entry = self._columns, largest_entry(self._K)
-        if self._has_room_for_half and tol >= SINGLE_TOLERANCE and entry <= LARGEST_SINGLE:
-            f = self._improve(self._K.astype(np.float32), dual, b, f, left, tol)
-            left = sorted(set(left) & set(unfinished(dual, b, f, tol, entry)))
+        left = self._columns
+        if self._has_room_for_half and tol >= SINGLE_TOLERANCE:
+            entry = largest_entry(self._K)
+            if entry <= LARGEST_SINGLE:
+                f = self._improve(self._K.astype(np.float32), dual, b, f, left, tol)
+                left = sorted(set(left) & set(unfinished(dual, b, f, tol, entry)))
         if left and self.effort:
             f = self._improve(self._K, dual, b, f, left, tol)
         self.b[:, self.inside], self.f[:, self.inside] = b, f

@@ -32,8 +32,7 @@ from dhsk.models.pair_tasks import MatrixProblem, PairFits
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place
-from dhsk.results.columns import REST as REST_WORDS
-from dhsk.results.columns import Certificate, KernelColumns, Row
+from dhsk.results.columns import ONE_VS_REST, Certificate, KernelColumns, Row
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.ball import balls_about_few
@@ -91,7 +90,7 @@ class _Fits:
         names = self.matrices[k].names
         if self.way == "ovo":
             return names
-        return replace(names, kernel=names.kernel + REST_WORDS, label=names.label + REST_WORDS)
+        return replace(names, kernel=names.kernel + ONE_VS_REST, label=names.label + ONE_VS_REST)
 
     @property
     def named_problems(self) -> list[MatrixProblem]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dhsk.models.pair_fits import DECISIONS
 from dhsk.progress import OnProgress, ignore
-from dhsk.results.columns import REST, Row
+from dhsk.results.columns import ONE_VS_REST, Row
 from dhsk.run_progress import RunProgress, passes_reported
 from dhsk.validation.grid import Grid
 
@@ -90,7 +90,7 @@ class GridProgress(RunProgress):
     def trying(self, label: str, how: str = "") -> None:
         """Say which kernel is fitted, and how."""
         name = self._prefix + label
-        number = self._numbers.setdefault(name.removesuffix(REST), len(self._numbers) + 1)
+        number = self._numbers.setdefault(name.removesuffix(ONE_VS_REST), len(self._numbers) + 1)
         self.what = f"{name}{how} ({number} of {self._kernels}){self._in_fold}{self.on}"
 
     def preparing(self) -> None:

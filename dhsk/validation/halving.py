@@ -22,7 +22,7 @@ from dhsk.objects.places import remove_below
 from dhsk.planning.fits import exact_seconds
 from dhsk.results.asked import Search
 from dhsk.results.columns import (
-    REST,
+    ONE_VS_REST,
     TFIDF,
     Cell,
     GridPoint,
@@ -148,7 +148,7 @@ class Survivors:
         summary, rows_of_cell = summarise(rows), rows_by_point(rows)
         apart = {one.cell: one for one in comparisons(summary, rows_of_cell, sizes)}
         found: dict[str, tuple[float, ...]] = {}
-        families = grouped(rivals_in(summary), lambda cell: cell.kernel.removesuffix(REST))
+        families = grouped(rivals_in(summary), lambda cell: cell.kernel.removesuffix(ONE_VS_REST))
         for both in families.values():
             own = _one_way(both, rows_of_cell, sizes)
             top = highest(own)

@@ -10,7 +10,7 @@ from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import CosineKernel, HeatKernel, Kernel, LinearKernel
 from dhsk.kernels.base import Indefinite, check_semidefinite, parse_indefinite
-from dhsk.results.columns import REST, Cell, Row, grouped, is_rest, rows_by_point, summarise
+from dhsk.results.columns import ONE_VS_REST, Cell, Row, grouped, is_rest, rows_by_point, summarise
 from dhsk.results.decision import highest
 from dhsk.results.paired import FoldSizes
 from dhsk.results.parts import SearchStage
@@ -176,7 +176,7 @@ class Stages:
 
     def kernel_of(self, label: str) -> Kernel | None:
         """A kernel by its label with the prefix; None if it was not tried here."""
-        return self._kernels.get(label.removesuffix(REST))
+        return self._kernels.get(label.removesuffix(ONE_VS_REST))
 
     def _at(self, C: Sequence[float], way: MultiClass) -> Grid:
         """The grid with other values of C, and one way of fits; of low rank there is no other."""
@@ -227,7 +227,7 @@ class Stages:
         while True:
             best: dict[float, float] = {}
             for cell in summarise(self.rows):
-                own = cell.kernel.removesuffix(REST) == self.prefix + HeatKernel.name
+                own = cell.kernel.removesuffix(ONE_VS_REST) == self.prefix + HeatKernel.name
                 if own and cell.time_scale is not None:
                     best[cell.time_scale] = max(_mean(cell), best.get(cell.time_scale, -np.inf))
             if not best:
@@ -251,7 +251,7 @@ class Stages:
                     way: MultiClass = "ovr" if is_rest(cell.label) else "ovo"
                     asked.setdefault((tuple(values), way), []).append(cell)
             for (further, way), cells in asked.items():
-                kernels = [self._kernels[cell.label.removesuffix(REST)] for cell in cells]
+                kernels = [self._kernels[cell.label.removesuffix(ONE_VS_REST)] for cell in cells]
                 end = "largest" if further[0] > cells[0].penalty else "smallest"
                 names = ", ".join(cell.label for cell in cells)
                 why = f"the {end} C was the best of {names}: now {end[:-3]}er ones"

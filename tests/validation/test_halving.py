@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import InputError, InputWarning
-from dhsk.results.columns import REST, GridPoint, Row
+from dhsk.results.columns import ONE_VS_REST, GridPoint, Row
 from dhsk.results.paired import FoldSizes
 from dhsk.samples import open_samples
 from dhsk.samples.taken import taken
@@ -199,8 +199,8 @@ def test_scores_on_all_are_those_of_the_whole_search(tmp_path: Path) -> None:
     assert len(both) >= 5
     assert all(one == other for one, other in both)
     assert len(found.results_) < len(whole.results_) / 2
-    families = {cell.kernel.removesuffix(REST) for cell in whole.summary}
-    assert {cell.kernel.removesuffix(REST) for cell in found.summary} == families
+    families = {cell.kernel.removesuffix(ONE_VS_REST) for cell in whole.summary}
+    assert {cell.kernel.removesuffix(ONE_VS_REST) for cell in found.summary} == families
     assert found.best_score_ >= whole.best_score_ - 0.02
     assert [one.samples for one in found.rounds] == [60, 120]
     assert whole.rounds == ()
@@ -269,9 +269,9 @@ def test_progress_is_of_all_rounds() -> None:
 def test_words_of_texts_are_weighted_in_rounds_too() -> None:
     """In the search of texts, and where both maps are asked for."""
     found = dhsk.cross_validate(X - 1.0, Y, sphere_map="auto", out=NO_METHODS)
-    families = {cell.kernel.removesuffix(REST) for cell in found.summary}
+    families = {cell.kernel.removesuffix(ONE_VS_REST) for cell in found.summary}
     assert families == {"heat", "cosine", "tf-idf heat", "tf-idf cosine"}
-    both = families | {name + REST for name in families}
+    both = families | {name + ONE_VS_REST for name in families}
     assert {row.kernel for row in found.rounds[0].rows} == both
 
 
@@ -280,7 +280,7 @@ def test_kernels_without_weights_stay_where_the_map_is_weighted() -> None:
     """They are those of a table whose totals do not differ."""
     table = X / X.sum(axis=1, keepdims=True)
     found = dhsk.cross_validate(table, Y, sphere_map="tfidf", out=NO_METHODS)
-    families = {cell.kernel.removesuffix(REST) for cell in found.summary}
+    families = {cell.kernel.removesuffix(ONE_VS_REST) for cell in found.summary}
     assert families == {"tf-idf heat", "tf-idf cosine", "linear"}
 
 
