@@ -93,6 +93,15 @@ class Checkpoint:
         with made_folder(self.folder), written(self._path(name)) as file:
             np.savez(file, **arrays, **texts)  # type: ignore[arg-type]  # of allow_pickle
 
+    def first(self, name: str, make: Callable[[], Entry]) -> Entry:
+        """JSON value that the first call has made under a name, for those that go on."""
+        found = self.get(name, lambda kept: kept["first"])
+        if found is None:
+            found = make()
+            self.put(name, {}, {"first": found})
+        value: Entry = found
+        return value
+
     def drop(self, *names: str) -> None:
         """Remove entries."""
         for name in names if self.folder is not None else ():

@@ -13,6 +13,7 @@ Hessians 57).
    large linear classification", JMLR 9 (2008).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.linear.features import Features, sum_of
 from dhsk.linear.losses import Loss
 from dhsk.linear.passes import (
@@ -330,6 +332,15 @@ _TOL_OF_PART: Final = 3e-2
 
 _PATIENCE_OF_PART: Final = 100
 """Conjugate gradient iterations of a step above which factors pay, on the part."""
+
+
+def kept_solution(entries: Checkpoint, name: str, solve: Callable[[], Solution]) -> Solution:
+    """Solution that an earlier run has found, or found and kept now."""
+    found = entries.get(name, lambda kept: Solution(**kept))
+    if found is None:
+        found = solve()
+        entries.put(name, vars(found))
+    return found
 
 
 def solve_columns(newton: Newton, *, seed: int, threads: int) -> tuple[Solution, Factors]:

@@ -1,6 +1,5 @@
 """State of Newton's method between two steps, and where a killed solve finds it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from time import perf_counter
 from typing import Any
@@ -58,19 +57,15 @@ class KeptSolve:
     ----------
     entries, name
         Where they are, and the name that begins theirs.
-    values
-        Numbers that are kept beside the state.
     unkept
         Seconds before the first entry: less is done again.
     """
 
     entries: Checkpoint = NOWHERE
     name: str = ""
-    values: Mapping[str, float] = field(default_factory=dict)
     unkept: float = 0.0
     _begin: float = field(default_factory=perf_counter, init=False)
     _written: "dict[Key, tuple[str, NDArray[Any]]]" = field(default_factory=dict, init=False)
-    _last: State | None = field(default=None, init=False)
 
     def keep(self, state: State, factors: Factors) -> None:
         """Write a state, and those of its factors that are new.
@@ -86,10 +81,9 @@ class KeptSolve:
                 name = f"{self.name}-{state.makes}-{number}"
                 self.entries.put(name, {"factor": matrix})
             self._written[key] = name, matrix
-        self._last = state
-        self._put()
-        names = {name for name, _ in self._written.values()}
-        self.entries.drop(*{name for name, _ in before.values()} - names)
+        names = {key: name for key, (name, _) in self._written.items()}
+        self.entries.put(self.name, vars(state), {"factors": [[*key, names[key]] for key in names]})
+        self.entries.drop(*{name for name, _ in before.values()} - set(names.values()))
 
     def last(self, factors: Factors) -> State | None:
         """Last state, whose factors are put into `factors`; None if there is none that is whole."""
@@ -104,24 +98,12 @@ class KeptSolve:
                 return None
             written[positive, C] = name, matrix
         factors.found.update({key: (matrix, True) for key, (_, matrix) in written.items()})
-        self._written, self._last = written, state
+        self._written = written
         return state
-
-    def finish(self) -> None:
-        """Keep the last state without its factors."""
-        if self._last is not None:
-            before, self._written = self._written, {}
-            self._put()
-            self.entries.drop(*(name for name, _ in before.values()))
 
     def drop(self) -> None:
         """Remove all entries."""
         self.entries.drop(self.name, *(name for name, _ in self._written.values()))
-
-    def _put(self) -> None:
-        """Write the last state, and where its factors are."""
-        names = [[*key, name] for key, (name, _) in self._written.items()]
-        self.entries.put(self.name, vars(self._last) | dict(self.values), {"factors": names})
 
 
 def _state_of(kept: dict[str, Any]) -> State:

@@ -33,11 +33,8 @@ def kept_share(entries: Checkpoint, name: str, own: Share) -> Share:
 
     That is the memory of a matrix, the blocks of kernel values, and whether some are kept.
     """
-    entry = digest_of(name, "layout")
-    kept = entries.get(entry, lambda values: values["layout"])
-    if kept is None:
-        kept = [own.room, own.rows, own.held]
-        entries.put(entry, {}, {"layout": kept})
+    layout = digest_of(name, "layout")
+    kept: Any = entries.first(layout, lambda: [own.room, own.rows, own.held])
     room, rows, held = kept
     return replace(own, room=room, rows=rows, held=held)
 

@@ -13,7 +13,14 @@ from dhsk.execution.run import Run
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.losses import LOSSES, check_factors
-from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes, solve_columns
+from dhsk.linear.newton import (
+    Newton,
+    Solution,
+    Targets,
+    curvature_bytes,
+    kept_solution,
+    solve_columns,
+)
 from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
 from dhsk.linear.state import KeptSolve
@@ -127,9 +134,9 @@ class _Solver:
         A resumed run takes that of its beginning, as rounding depends on it. Raises BudgetError if
         the Hessian of one column does not fit.
         """
-        kept: int | None = self.entries.get(f"{self.name}-0", lambda kept: kept["room"])
-        if kept is not None:
-            return kept
+        return self.entries.first(f"{self.name}-room", lambda: self._own_room(left))
+
+    def _own_room(self, left: int) -> int:
         columns, width = columns_of(self.problem), self.found.features.inner
         least = self._bytes_of(columns.only([0]))
         require_room(least, left, f"second derivatives of {width} features", "take fewer landmarks")
@@ -150,7 +157,8 @@ class _Solver:
         Z = self.found.features
         weights = self.problem.weights[:, None].astype(Z.dtype)
         curvatures = curvature_bytes(Z, len(columns))
-        steps = KeptSolve(self.entries, f"{self.name}-{batch}", {"room": room})
+        name = f"{self.name}-{batch}"
+        steps = KeptSolve(self.entries, f"{name}-steps")
         newton = Newton(
             Z,
             Targets(self.problem.codes, weights),
@@ -161,8 +169,11 @@ class _Solver:
             self.told,
             steps,
         )
-        found, _ = solve_columns(newton, seed=self.seed, threads=self.found.plan.at_once)
-        steps.finish()
+        threads = self.found.plan.at_once
+        found = kept_solution(
+            self.entries, name, lambda: solve_columns(newton, seed=self.seed, threads=threads)[0]
+        )
+        steps.drop()
         return found
 
     def _bytes_of(self, columns: Columns) -> int:

@@ -12,7 +12,14 @@ from dhsk.arrays import Floats, blocks
 from dhsk.execution.checkpoint import NOWHERE, Checkpoint
 from dhsk.execution.kept_pass import UNKEPT_SECONDS
 from dhsk.linear.losses import Loss
-from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes, solve_columns
+from dhsk.linear.newton import (
+    Newton,
+    Solution,
+    Targets,
+    curvature_bytes,
+    kept_solution,
+    solve_columns,
+)
 from dhsk.linear.passes import Columns, held_out_decisions
 from dhsk.linear.preconditioner import Factors
 from dhsk.linear.state import KeptSolve
@@ -110,14 +117,12 @@ class FoldFits:
 
     def _kept_solution(self, name: str, whole: Columns, columns: Columns) -> Solution:
         """Solution on all folds, from an earlier run or kept for a later one."""
-        solution = self.entries.get(name, lambda kept: Solution(**kept))
-        if solution is None:
-            on_all = KeptSolve(self.entries, f"{name}-all", unkept=UNKEPT_SECONDS)
-            on_folds = KeptSolve(self.entries, f"{name}-folds", unkept=UNKEPT_SECONDS)
-            solution = self._solution(self._newton(whole, on_all), self._newton(columns, on_folds))
-            self.entries.put(name, vars(solution))
-            on_folds.drop()
-            on_all.drop()
+        on_all = KeptSolve(self.entries, f"{name}-all", unkept=UNKEPT_SECONDS)
+        on_folds = KeptSolve(self.entries, f"{name}-folds", unkept=UNKEPT_SECONDS)
+        both = self._newton(whole, on_all), self._newton(columns, on_folds)
+        solution = kept_solution(self.entries, name, lambda: self._solution(*both))
+        on_folds.drop()
+        on_all.drop()
         return solution
 
     def _solution(self, on_all: Newton, on_folds: Newton) -> Solution:

@@ -177,7 +177,7 @@ class LowRankEngine:
         `kept` is for this kernel, this rank, and these folds and C.
         """
         begin, run = perf_counter(), RunProgress(self._options.report, approximation=1, training=1)
-        here = self._options.client is None
+        here, limit = self._options.client is None, self._options.memory
         plan = self._plan_of(row_map, rank) if here else None
         with run.part("approximation", 1.0):
             made = self._approximate(row_map, rank, plan, run)
@@ -190,7 +190,7 @@ class LowRankEngine:
             Z=made.features,
             grid=grid,
             loss=LOSSES[self._low_rank.loss],
-            room=self._room(plan, kept),
+            room=kept.first("room", lambda: own_room(limit) if plan is None else plan.room),
             seed=self._seed,
             threads=made.plan.at_once,
             run=run,
@@ -198,14 +198,6 @@ class LowRankEngine:
         )
         cells = fits.cells(C, names, grid.C if scale_C else None)
         return cells, {"C": C, "trace": made.trace}
-
-    def _room(self, plan: Share | None, kept: Checkpoint) -> int:
-        """Bytes for second derivatives: those of the beginning, as the bits depend on them."""
-        room: int | None = kept.get("room", lambda found: found["room"])
-        if room is None:
-            room = own_room(self._options.memory) if plan is None else plan.room
-            kept.put("room", {"room": room})
-        return room
 
     def _plan_of(self, row_map: RowMap, rank: int) -> Share:
         """Memory of this process, and of workers."""

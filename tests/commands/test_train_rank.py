@@ -171,7 +171,7 @@ def test_the_same_command_goes_on(run: Any, samples: Any, monkeypatch: Any) -> N
         code, _, err = run(*TRAIN)
     assert code == INTERRUPTED
     assert "run the same command again to go on" in err
-    assert len(list(Path("m.part").glob("newton-*.npz"))) == 1
+    assert len(list(Path("m.part").glob("newton-*-steps.npz"))) == 1
     Path("m.part/mine.txt").write_text("of the user's own")
     seen = []
 
