@@ -142,6 +142,7 @@ def entries_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every entry is written, not one in a while; few samples are multiplied in passes too."""
     monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
     monkeypatch.setattr("dhsk.execution.kept_pass.UNKEPT_SECONDS", 0.0)
+    monkeypatch.setattr("dhsk.nystrom.kept_values.UNKEPT_SECONDS", 0.0)
     monkeypatch.setattr("dhsk.validation.fold_fits.UNKEPT_SECONDS", 0.0)
     monkeypatch.setattr("dhsk.solvers.dual.CHANGES_OF_TASK", 1)
     monkeypatch.setattr("dhsk.solvers.dual.STEPS_OF_TASK", 1)

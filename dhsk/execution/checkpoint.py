@@ -116,9 +116,12 @@ class Checkpoint:
                 (self.folder / name).unlink(missing_ok=True)
         remove_empty(self.folder)
 
-    def state(self, state: Resumable, name: str) -> "KeptState":
-        """Restore what an earlier process has kept under a name, and keep it there."""
-        return KeptState(self, name, state)
+    def state(self, state: Resumable, name: str, unkept: float = 0.0) -> "KeptState":
+        """Restore what an earlier process has kept under a name, and keep it there.
+
+        Nothing is kept in the first `unkept` seconds.
+        """
+        return KeptState(self, name, state, unkept)
 
     def _path(self, name: str) -> Place:
         assert self.folder is not None
@@ -132,9 +135,9 @@ NOWHERE: Final = Checkpoint(None)
 class KeptState:
     """The entry of a state, made by `Checkpoint.state`."""
 
-    def __init__(self, entries: Checkpoint, name: str, state: Resumable) -> None:
+    def __init__(self, entries: Checkpoint, name: str, state: Resumable, unkept: float) -> None:
         self._entries, self._name, self._state = entries, name, state
-        self._next = 0.0
+        self._next = perf_counter() + unkept
 
         def restored(kept: dict[str, Any]) -> bool:
             state.restore(kept)

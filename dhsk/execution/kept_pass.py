@@ -8,7 +8,6 @@ sums are kept, and the pass finds it in its context, as it finds whom to tell in
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
@@ -46,8 +45,7 @@ class KeptPass:
 
     def __init__(self, sums: Sequence[Floats], entries: Checkpoint, name: str) -> None:
         self._sums = _PassSums(sums)  # not this object: in a cycle they would stay in memory
-        self._kept: KeptState = entries.state(self._sums, name)
-        self._first = perf_counter() + UNKEPT_SECONDS
+        self._kept: KeptState = entries.state(self._sums, name, UNKEPT_SECONDS)
 
     @property
     def done(self) -> int:
@@ -57,8 +55,7 @@ class KeptPass:
     def advance(self) -> None:
         """One more task is in the sums."""
         self._sums.done += 1
-        if perf_counter() >= self._first:
-            self._kept.keep()
+        self._kept.keep()
 
 
 class _Passes:

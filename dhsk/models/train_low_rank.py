@@ -61,9 +61,10 @@ def train_low_rank(
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
     with run.told(approximation=3, training=3) as (run, told):
         plan, room = _plan(problem, samples, row_map, run, how)
+        mark = None if run.journal is None else row_map.scan(samples, run).fingerprint
         with told.part("approximation", 1.0):
-            found = approximate(samples, row_map, how, run, plan, seed=seed)
-        name = _name_of(problem, samples, row_map, run, [how.loss, seed], found)
+            found = approximate(samples, row_map, how, run, plan, seed=seed, fingerprint=mark)
+        name = "" if mark is None else _name_of(problem, row_map, mark, [how.loss, seed], found)
         entries = Checkpoint(run.journal, PREFIX)
         solver = _Solver(problem, how.loss, seed, found, entries, name, told)
         solution = solver.solve(solver.room_of(room))
@@ -99,18 +100,10 @@ def columns_of(problem: Problem) -> Columns:
 
 
 def _name_of(
-    problem: Problem,
-    samples: Samples,
-    row_map: RowMap,
-    run: Run,
-    how: list[Any],
-    found: Approximation,
+    problem: Problem, row_map: RowMap, fingerprint: str, how: list[Any], found: Approximation
 ) -> str:
     """Name of the steps in the checkpoint, by everything that they depend on."""
-    if run.journal is None:
-        return ""
     kernel, sphere_map = row_map.kernel, row_map.sphere_map
-    fingerprint = row_map.scan(samples, run).fingerprint
     made_from = [fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
     key: list[Any] = [*made_from, problem.C, problem.tol, *how]
     return digest_of(key, problem.codes, problem.weights, found.root)

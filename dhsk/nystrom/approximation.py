@@ -1,7 +1,7 @@
 """Nyström approximations of a kernel matrix, each with its trace error."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,16 +20,21 @@ from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
 from dhsk.nystrom.cholesky import ComputedFactor, Factor, InMemoryFactor
 from dhsk.nystrom.components import components, inverse_root, squared_length, turned, write_features
+from dhsk.nystrom.kept_values import KeptPasses
 from dhsk.nystrom.landmarks import PivotState, RandomPivots, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
 from dhsk.nystrom.room import ApproximationNeed, plan_here, plan_on_workers
 from dhsk.nystrom.spans import FeatureMatrix
+from dhsk.objects.places import bytes_below, free_bytes
 from dhsk.progress import Progress, counter
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples
 
 PREFIX: Final = "landmarks-"
 """Begins the names of the entries of rounds."""
+
+_FREE: Final = 2
+"""Features in memory are kept if this multiple of their bytes is free."""
 
 _GUESSES: Final[Mapping[str, Mapping[str, float]]] = {
     "rpcholesky": {"landmarks": 10},
@@ -94,6 +99,7 @@ def approximate(
     plan: Share | None = None,
     *,
     seed: int = 0,
+    fingerprint: str | None = None,
 ) -> Approximation:
     """Choose landmarks, and compute the features of all samples by the Nyström method [1]_.
 
@@ -103,8 +109,9 @@ def approximate(
     rounding.
 
     Workers read the samples from a temporary folder that all of them must see. The checkpoint in
-    `run.journal` stores the state of "rpcholesky" after every round, unless features are in
-    memory; the same call resumes from there to the same bits. Without a plan, the memory is planned
+    `run.journal` keeps what is finished, features in memory included if twice their size is free on
+    that disk; the same call resumes from there to the same bits. Its entries have the fingerprint
+    of the samples, which are read for it if none is given. Without a plan, the memory is planned
     for the largest rank. The seed is that of all random choices.
 
     Raises
@@ -123,8 +130,13 @@ def approximate(
     # One thread and several give the same bits only with BLAS on one thread in both.
     with run.told(reading=1, **_GUESSES.get(how.method, {"features": 3})) as (run, _):
         plan = plan or _plan(samples, row_map, m, run)
-        making = _Making(_placed(samples, row_map, plan, run), plan, how, run, seed)
-        return making.approximation(m, _name_of(samples, row_map, making))
+        placed = _placed(samples, row_map, plan, run)
+        passes = KeptPasses(_entries(run, placed, m, plan))
+        if passes.entries.folder is not None:
+            mark = fingerprint or placed.fingerprint or row_map.scan(samples, Run()).fingerprint
+            name = digest_of("landmarks 2", mark, *_key(row_map, plan, how, m), seed)
+            passes = replace(passes, name=name)
+        return _Making(placed, plan, how, run, seed, passes).approximation(m)
 
 
 def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> Share:
@@ -158,19 +170,23 @@ def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run) -> Placed:
     return in_memory(rows, row_map.kernel, plan.at_once)
 
 
-def _name_of(samples: Samples, row_map: RowMap, making: "_Making") -> str:
-    """Name of a choice in the checkpoint, by everything that determines it; empty for none."""
-    pivoted = making.how.method == "rpcholesky"
-    if making.run.journal is None or making.plan.whole or not pivoted:
-        return ""
-    how, kernel, sphere_map = making.how, row_map.kernel, row_map.sphere_map
-    print_ = making.placed.fingerprint
-    if print_ is None:
-        print_ = row_map.scan(samples, Run()).fingerprint
-    m = how.count(samples.shape[0])
-    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, making.plan.way]
-    own = [m, how.landmark_tol, making.seed]
-    return digest_of("landmarks", [*key, *own])
+def _entries(run: Run, placed: Placed, m: int, plan: Share) -> Checkpoint:
+    """Where a repeated call finds what was done; nowhere if that disk is too small."""
+    journal, held = run.journal, placed.n * m * np.dtype(placed.dtype).itemsize
+    if journal is not None and plan.whole:
+        free = free_bytes(journal)
+        if free is not None and _FREE * held > free + bytes_below(journal):
+            journal = None
+    return Checkpoint(journal, PREFIX)
+
+
+def _key(row_map: RowMap, plan: Share, how: LowRank, m: int) -> list[Any]:
+    """JSON values that determine an approximation, with the samples and the seed."""
+    selection: Any = how.selection
+    if not isinstance(selection, str):
+        selection = np.asarray(selection).tolist()
+    mapped = [row_map.kernel.to_spec(), row_map.sphere_map, row_map.dtype]
+    return [*mapped, plan.way, m, how.landmark_tol, selection, how.largest if how.method else 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,10 +209,12 @@ class _Making:
     how: LowRank
     run: Run
     seed: int
+    passes: KeptPasses
+    """Passes over the features, which a repeated call goes on with."""
 
-    def approximation(self, m: int, name: str) -> Approximation:
+    def approximation(self, m: int) -> Approximation:
         """Choose m landmarks, and make features of them."""
-        found = self.by(m, name)
+        found = self.by(m)
         if self.how.method and found.root.shape[1] > self.how.largest:
             found = self.leading(found, self.how.largest)
         return Approximation(
@@ -221,7 +239,7 @@ class _Making:
         """Trace of the kernel matrix."""
         return float(self.diagonal.sum())
 
-    def by(self, m: int, name: str) -> _Found:
+    def by(self, m: int) -> _Found:
         """Choose landmarks by the selection of the options."""
         selection = self.how.selection
         if not isinstance(selection, str):
@@ -234,24 +252,23 @@ class _Making:
             centres = kmeans(self.placed, m, self.seed)
             self.run.report(Progress("clustering", 1, 1))
             return self.by_inverse(centres, None)
-        return self.by_cholesky(m, name)
+        return self.by_cholesky(m)
 
-    def by_cholesky(self, m: int, name: str) -> _Found:
+    def by_cholesky(self, m: int) -> _Found:
         """Choose landmarks by randomly pivoted Cholesky, whose factor are the features."""
-        rounds = Checkpoint(self.run.journal if name else None, PREFIX)
-        begun, root = rounds.get(name, _round) or (None, None)
         factor: Factor
         if self.plan.whole:
-            factor = InMemoryFactor(self.placed, m)
+            factor = InMemoryFactor(self.placed, m, self.passes)
         else:
-            factor = ComputedFactor(self.placed, None if begun is None else begun.pivots, root)
+            factor = ComputedFactor(self.placed, self.passes)
+        begun = None if factor.begun is None else PivotState(**factor.begun)
         rng, tol = np.random.default_rng(self.seed), self.how.landmark_tol
         pivoting = RandomPivots(self.placed, factor, self.diagonal, m, rng, tol)
 
         def keep(now: PivotState) -> None:
-            if rounds.folder is not None:  # the root of the factor takes a tenth of all rounds
-                arrays: dict[str, Any] = {**vars(now), "root": factor.root}
-                rounds.put(name, arrays, {"random": dict(arrays.pop("random"))})
+            arrays = dict(vars(now))
+            random = dict(arrays.pop("random"))
+            factor.keep(arrays, {"random": random})
 
         choice = pivoting.choose(begun, keep, self.run)
         values = factor.finished() if isinstance(factor, InMemoryFactor) else None
@@ -263,27 +280,23 @@ class _Making:
         root = inverse_root(placed.kernel.of_rows(landmarks))
         Z, R = placed.values(landmarks), root.astype(placed.dtype)
         values = np.empty((placed.n, root.shape[1]), placed.dtype) if self.plan.whole else None
+        passes = replace(self.passes, advance=counter(self.run.report, "features", placed.n))
         if values is None:
-            spans = Z.map(squared_length, (), R)
+            gained = passes.sum(Z, squared_length, (), R)
         else:
-            spans = Z.map(write_features, (values,), R)
-        advance, gained = counter(self.run.report, "features", placed.n), []
-        for rows, squares in spans:
-            gained.append(squares)
-            advance(rows)
-        error = max(0.0, 1.0 - sum(gained) / self.trace)
-        return _Found(landmarks, indices, root, values, error)
+            gained = passes.sum(Z, write_features, (values,), R, written=values)
+        return _Found(landmarks, indices, root, values, max(0.0, 1.0 - gained / self.trace))
 
     def leading(self, found: _Found, k: int) -> _Found:
         """Replace features by their k leading principal components."""
         Z = self.features(found)
-        V, weights, total = components(Z, k)
+        V, weights, total = components(Z, k, self.passes)
         lost = (total - float(weights.sum())) / self.trace
         return _Found(
             landmarks=found.landmarks,
             indices=found.indices,
             root=found.root @ V,
-            values=None if found.values is None else turned(Z, found.values, V),
+            values=None if found.values is None else turned(Z, found.values, V, self.passes),
             error=found.error + max(0.0, lost),
         )
 
@@ -292,9 +305,3 @@ class _Making:
         if found.values is None:
             return self.placed.values(found.landmarks, found.root)
         return FeatureMatrix.in_memory(found.values, self.placed.executor)
-
-
-def _round(kept: dict[str, Any]) -> tuple[PivotState, Floats]:
-    """State after the last round, and the root of its factor."""
-    root = kept.pop("root")
-    return PivotState(**kept), root

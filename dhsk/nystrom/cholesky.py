@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.nystrom.components import narrowed
+from dhsk.nystrom.kept_values import KeptPasses
 from dhsk.nystrom.placed import Placed
 
 Parts = Iterable[tuple[slice, NDArray[Any]]]
@@ -19,14 +20,20 @@ Parts = Iterable[tuple[slice, NDArray[Any]]]
 class InMemoryFactor:
     """F, (N, r), with F F' the Nyström approximation by r pivots, in an array of k columns.
 
-    The rows of the pivots are lower triangular.
+    The rows of the pivots are lower triangular. `begun` is what an earlier run has kept beside its
+    factor, which goes on from there; None if there is none.
     """
 
-    def __init__(self, placed: Placed, k: int) -> None:
+    def __init__(self, placed: Placed, k: int, passes: KeptPasses | None = None) -> None:
         self._placed = placed
         self._rows: list[Rows] = []
         self._whole = np.empty((placed.n, k), placed.dtype)
         self._pivots = np.zeros(0, np.intp)
+        self._kept = (passes or KeptPasses()).values(self._whole, columns=True)
+        self.begun = self._kept.found
+        if self.begun is not None:
+            self._pivots = self.begun["pivots"]
+            self._rows.append(placed.take(self._pivots))
 
     @property
     def landmarks(self) -> Rows:
@@ -40,6 +47,7 @@ class InMemoryFactor:
 
     def finished(self) -> NDArray[Any]:
         """F, (N, r), contiguous; no columns can be appended after this."""
+        self._kept.finish()
         self._whole = narrowed(self._whole, len(self._pivots))
         return self._whole
 
@@ -85,6 +93,10 @@ class InMemoryFactor:
         """Keep the first columns only."""
         self._pivots = self._pivots[:width]
 
+    def keep(self, arrays: dict[str, Any], values: dict[str, Any]) -> None:
+        """Keep the columns from time to time, and a state beside them."""
+        self._kept.advance(len(self._pivots), arrays, values)
+
 
 def _fill(
     parts: Parts,
@@ -109,17 +121,16 @@ def _fill(
 
 
 class ComputedFactor:
-    """The factor of `InMemoryFactor`, but not stored: extensions recompute all kernel values.
+    """The factor of `InMemoryFactor`, but not stored: extensions recompute all kernel values."""
 
-    Pivots and root are those of a checkpoint.
-    """
-
-    def __init__(
-        self, placed: Placed, pivots: Indices | None = None, root: Floats | None = None
-    ) -> None:
-        self._placed = placed
-        self._rows: list[Rows] = [] if pivots is None else [placed.take(pivots)]
-        self.root = np.zeros((0, 0)) if root is None else root
+    def __init__(self, placed: Placed, passes: KeptPasses | None = None) -> None:
+        self._placed, self._kept = placed, passes or KeptPasses()
+        self._rows: list[Rows] = []
+        self.root = np.zeros((0, 0))
+        self.begun: dict[str, Any] | None = self._kept.entries.get(self._kept.name, dict)
+        if self.begun is not None:
+            self.root = self.begun.pop("root")
+            self._rows.append(placed.take(self.begun["pivots"]))
 
     @property
     def landmarks(self) -> Rows:
@@ -156,6 +167,10 @@ class ComputedFactor:
     def cut(self, width: int) -> None:
         """Keep the first columns only."""
         self.root = self.root[:width, :width]
+
+    def keep(self, arrays: dict[str, Any], values: dict[str, Any]) -> None:
+        """Keep the root, which takes a tenth of all rounds, and a state beside it."""
+        self._kept.entries.put(self._kept.name, {**arrays, "root": self.root}, values)
 
 
 Factor: TypeAlias = InMemoryFactor | ComputedFactor

@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 
 from dhsk.arrays import ROWS, Floats, blocks
 from dhsk.errors import InputError
-from dhsk.linear.features import sum_of
+from dhsk.nystrom.kept_values import KeptPasses
 from dhsk.nystrom.spans import FeatureMatrix
 
 Parts = Iterable[tuple[slice, NDArray[Any]]]
@@ -31,37 +31,42 @@ def _rows_and_squares(parts: Iterable[NDArray[Any]]) -> tuple[int, float]:
     return sum(rows for rows, _ in found), sum(squares for _, squares in found)
 
 
-def components(Z: FeatureMatrix, k: int) -> tuple[Floats, Floats, float]:
+def components(Z: FeatureMatrix, k: int, passes: KeptPasses) -> tuple[Floats, Floats, float]:
     """Leading k < r principal components of features Z, (N, r), not centred.
 
     Returned are V, orthonormal, (r, k), float64, with the components Z V in descending order,
     their squared norms, (k,), and the sum of squares of Z.
     """
     root = None if Z.root is None else Z.root.astype(Z.dtype)
-    S = sum_of(Z.map(_products, (), root))
+    S = passes.sum(Z, _products, (), root)
     weights, V = eigh(S, subset_by_index=(len(S) - k, len(S) - 1))
     return V[:, ::-1], weights[::-1], float(np.trace(S))
 
 
-def _products(parts: Parts, root: NDArray[Any] | None) -> Floats:
-    """Z' Z of a span; blocks are summed in float64."""
+def _products(parts: Parts, root: NDArray[Any] | None) -> tuple[int, Floats]:
+    """Rows of a span and Z' Z; blocks are summed in float64."""
     total: Any = 0.0
+    rows = 0
     for _, values in parts:
         Z = values if root is None else values @ root
         total += (Z.T @ Z).astype(np.float64)
-    return np.asarray(total)
+        rows += len(Z)
+    return rows, np.asarray(total)
 
 
-def turned(Z: FeatureMatrix, values: NDArray[Any], V: Floats) -> NDArray[Any]:
+def turned(Z: FeatureMatrix, values: NDArray[Any], V: Floats, passes: KeptPasses) -> NDArray[Any]:
     """Features in memory, values of Z, (N, r), times V, (r, k); a view of the same memory."""
-    for _ in Z.map(_turn, (), V.astype(Z.dtype)):
-        pass
-    return narrowed(values, V.shape[1])
+    k = V.shape[1]
+    passes.sum(Z, _turn, (), V.astype(Z.dtype), written=values[:, :k])
+    return narrowed(values, k)
 
 
-def _turn(parts: Parts, V: NDArray[Any]) -> None:
+def _turn(parts: Parts, V: NDArray[Any]) -> tuple[int, float]:
+    rows = 0
     for _, Z in parts:
         Z[:, : V.shape[1]] = Z @ V
+        rows += len(Z)
+    return rows, 0.0
 
 
 def narrowed(values: NDArray[Any], width: int) -> NDArray[Any]:

@@ -6,6 +6,7 @@ a scheduler that balances).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -211,6 +212,12 @@ class FeatureMatrix:
             for part, span in self._spans()
         )
         yield from self._executor.run(_of_span, tasks, ordered=True)
+
+    def after(self, first: int) -> "FeatureMatrix":
+        """The same features, of which passes read the spans from sample `first` on."""
+        rest, spans = copy(self), self._spans
+        rest._spans = lambda: (own for own in spans() if own[0].start >= first)
+        return rest
 
     def whole(
         self,

@@ -71,6 +71,10 @@ def low_rank_seconds(
 
     `multiply_adds` are those of an inner product of two samples.
     """
-    features = 2.0 * n * rank * (multiply_adds + 2 * rank)
-    passes = PASSES * columns * 4.0 * n * rank
-    return kernels * (features + passes) / (FLOPS * cores)
+    passes = PASSES * columns * 4.0 * n * rank / (FLOPS * cores)
+    return kernels * (features_seconds(n, multiply_adds, rank, cores) + passes)
+
+
+def features_seconds(n: int, multiply_adds: float, rank: int, cores: int) -> float:
+    """Seconds of features of n samples in memory."""
+    return 2.0 * n * rank * (multiply_adds + 2 * rank) / (FLOPS * cores)

@@ -9,8 +9,9 @@ from dhsk.execution.workers import resources_of
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.kernels import Kernel
+from dhsk.nystrom.kept_values import UNKEPT_SECONDS
 from dhsk.objects.places import entries_of
-from dhsk.planning.fits import SUPPORT, exact_seconds, low_rank_seconds
+from dhsk.planning.fits import SUPPORT, exact_seconds, features_seconds, low_rank_seconds
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import known_rates
 from dhsk.results.low_rank import LowRank
@@ -62,6 +63,7 @@ def cost_of(
         families = {(number, k.name) for number, (_, own) in enumerate(runs.runs) for k in own}
         tried, columns, ways = len(families), FINAL_C * len(grid.folds), grid.ways[:1]
     values = _Values(square, options, stored=stored)
+    working = _working_bytes(grid)
     if low_rank is None:
         solving = exact_seconds(
             grid.counts.tolist(), columns, tried, values.cores, values.entry, ways
@@ -74,6 +76,9 @@ def cost_of(
             )
             for rank in low_rank.ranks
         )  # fmt: skip
+        m, flops = low_rank.count(square.shape[0]), values.multiply_adds
+        if features_seconds(square.shape[0], flops, m, values.cores) > UNKEPT_SECONDS:
+            working += max(need.features for need in needs)
     for size in rounds:
         counts = grid.counts_among(size)
         solving += exact_seconds(counts, grid.columns, searched, values.cores, 0.0, grid.ways)
@@ -90,7 +95,7 @@ def cost_of(
         what=_words(square, grid, first, look=look, how=_words_of(rounds) + how),
         seconds=values.start + matrices * values.gram_seconds + solving,
         memory=max(need.memory for need in needs),
-        disk=products + kept + _working_bytes(grid),
+        disk=products + kept + working,
         stays=kept + (products if asked else 0),
         sooner=SOONER,
     )

@@ -64,6 +64,8 @@ class Needs:
     """Most bytes of all processes together."""
     stored: bool
     """Whether products are stored."""
+    features: int = 0
+    """Bytes of features in memory."""
 
 
 class Engine(Protocol):

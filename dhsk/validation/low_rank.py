@@ -112,7 +112,8 @@ class LowRankEngine:
     def needs(self, kernels: Sequence[Kernel]) -> Needs:
         """Memory at the largest rank, on workers about that of this process and theirs."""
         plan = self._plan_of(self._row_map(kernels[0]), self._low_rank.largest)
-        return Needs(plan.need.total, stored=False)
+        features = plan.need.parts["features"] if plan.whole else 0
+        return Needs(plan.need.total, stored=False, features=features)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[Tried]:
         """Try some kernels, each at every rank."""
@@ -215,7 +216,10 @@ class LowRankEngine:
     ) -> Approximation:
         how = replace(self._low_rank, rank=rank)
         where = replace(self._where, report=report)
-        made = approximate(self._samples, row_map, how, where, plan, seed=self._seed)
+        mark = None if self._scan is None else self._scan.fingerprint
+        made = approximate(
+            self._samples, row_map, how, where, plan, seed=self._seed, fingerprint=mark
+        )
         self._plan = [("features", made.tier)]
         if plan is not None:
             self._plan.append(("memory", plan.need.words))

@@ -69,6 +69,20 @@ def test_cv_says_it_first(run: Any, address: str, samples: Any) -> None:
     assert run(*CV, "--out", "p", "--cluster", address, "-q")[2] == ""
 
 
+def test_features_that_are_kept_are_counted(run: Any, samples: Any, monkeypatch: Any) -> None:
+    """On the disk while it runs: 80 samples of 50 features in float32, if they take long."""
+
+    def disk(out: str) -> float:
+        err = run(*CV, "--rank", "50", "--out", out)[2]
+        found = re.search(r"([\d.]+) (k|M)iB of disk while it runs", err)
+        assert found is not None
+        return float(found[1]) * {"k": 1, "M": 1024}[found[2]]
+
+    short = disk("o")
+    monkeypatch.setattr("dhsk.validation.costs.UNKEPT_SECONDS", 0.0)
+    assert disk("p") - short == pytest.approx(80 * 50 * 4 / 1024, abs=0.02)
+
+
 @pytest.mark.slow
 def test_a_long_cv_names_the_ways_out(
     run: Any, address: str, samples: Any, monkeypatch: Any

@@ -1,5 +1,7 @@
 """Approximations: the same ones wherever they are made, with the error that they have."""
 
+import re
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
@@ -287,6 +290,7 @@ def test_a_choice_goes_on_where_it_was(
 ) -> None:
     """The same bits as without the interruption; only the rounds that are missing are made."""
     tier(name)
+    keep_at_once(monkeypatch)
     monkeypatch.setattr("dhsk.nystrom.landmarks._LEAST_BLOCK", 16)
     seen: list[int] = []
 
@@ -304,7 +308,7 @@ def test_a_choice_goes_on_where_it_was(
         made(X, 120, report=lambda p: report(p, rounds), **options)
     seen.clear()
     resumed = made(X, 120, report=report, **options)
-    assert len(seen) == whole_run - (0 if name == "features in memory" else rounds)
+    assert len(seen) == whole_run - rounds
     for one, two in ((straight, resumed), (straight, made(X, 120, **options))):
         assert np.array_equal(one.indices, two.indices)
         assert np.array_equal(one.root, two.root)
@@ -312,6 +316,91 @@ def test_a_choice_goes_on_where_it_was(
         assert np.array_equal(whole(one), whole(two))
     other = made(X, 120, seed=1, **options)
     assert not np.array_equal(other.indices, straight.indices)
+
+
+def keep_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep entries from the first second on, all of them, in several parts."""
+    monkeypatch.setattr("dhsk.nystrom.kept_values.UNKEPT_SECONDS", 0.0)
+    monkeypatch.setattr("dhsk.nystrom.kept_values._PART_BYTES", 2**16)
+    monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
+
+
+def bits(found: Approximation) -> Any:
+    """All that an approximation has found."""
+    values = b"" if found.values is None else found.values.tobytes()
+    return found.root.tobytes(), found.trace_error, values, whole(found).tobytes()
+
+
+def entries_written(monkeypatch: pytest.MonkeyPatch, last: int = 0) -> list[str]:
+    """Names of the entries that are written, of which the last one ends the process."""
+    put, names = Checkpoint.put, list[str]()
+
+    def counted(self: Checkpoint, name: str, *given: Any) -> None:
+        put(self, name, *given)
+        if self.folder is not None:
+            names.append(name)
+            if len(names) == last:
+                raise _KilledError
+
+    monkeypatch.setattr(Checkpoint, "put", counted)
+    return names
+
+
+@pytest.mark.slow(beyond=1)
+@pytest.mark.parametrize("selection", ["rpcholesky", "uniform"])
+@pytest.mark.parametrize("name", TIERS)
+def test_killed_after_any_entry_it_does_no_part_again(
+    X: Any, tier: Any, name: Any, selection: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bits, and only the entries that were missing are written."""
+    tier(name)
+    keep_at_once(monkeypatch)
+    options: dict[str, Any] = {"k": 50, "oversampling": 1.5, "selection": selection}
+    straight = bits(made(X, **options))
+    with monkeypatch.context() as patched:
+        every = entries_written(patched)
+        assert bits(made(X, journal=tmp_path / "whole", **options)) == straight
+    assert len(every) > 3
+    for last in np.unique(np.linspace(1, len(every), 7, dtype=int)).tolist():
+        journal = tmp_path / str(last)
+        with monkeypatch.context() as patched:
+            entries_written(patched, last)
+            with pytest.raises(_KilledError):
+                made(X, journal=journal, **options)
+        with monkeypatch.context() as patched:
+            rest = entries_written(patched)
+            assert bits(made(X, journal=journal, **options)) == straight
+        # Parts are found again once the entry is written that lists them.
+        unlisted = len(list(takewhile(re.compile(r"-\d+-\d+$").search, every[:last][::-1])))
+        assert len(rest) == len(every) - last + unlisted
+        assert rest == every[len(every) - len(rest) :]
+
+
+def test_a_part_that_is_damaged_is_computed_again(
+    X: Any, tier: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all that came after it."""
+    tier("features in memory")
+    keep_at_once(monkeypatch)
+    straight = bits(made(X, journal=tmp_path))
+    for file in sorted(tmp_path.iterdir()):
+        sound = file.read_bytes()
+        file.write_bytes(sound[:-100])
+        assert bits(made(X, journal=tmp_path)) == straight
+    assert bits(made(X, journal=tmp_path)) == straight
+
+
+def test_features_are_kept_only_where_the_disk_has_room(
+    X: Any, tier: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice their bytes; what an earlier run has kept counts as room."""
+    tier("features in memory")
+    keep_at_once(monkeypatch)
+    held = 2 * 1200 * 60 * 8
+    for free, kept in ((held - 1, False), (held, True), (held // 2, True)):
+        monkeypatch.setattr(approximation, "free_bytes", lambda _, free=free: free)
+        made(X, journal=tmp_path / "journal")
+        assert (tmp_path / "journal").exists() == kept
 
 
 def test_landmarks_that_are_given_need_no_checkpoint(X: Any, tier: Any, tmp_path: Path) -> None:
