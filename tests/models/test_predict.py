@@ -247,9 +247,12 @@ def test_samples_of_zeros_are_counted(anywhere: str, client: Any) -> None:
 
 
 @pytest.mark.threads
-def test_an_interrupt_ends_all_threads(cores: Callable[[int], None]) -> None:
+def test_an_interrupt_ends_all_threads(
+    cores: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ctrl-C is heard between blocks; those that run end, and no other begins."""
     cores(2)
+    monkeypatch.setattr("dhsk.models.predict._LEAST_WORK", 0)
     model, X = model_and_samples("dense")
     computed: list[int] = []
 
@@ -269,8 +272,9 @@ def test_an_interrupt_ends_all_threads(cores: Callable[[int], None]) -> None:
     assert sum(computed) < N
 
 
-def test_progress_is_reported_to_the_end() -> None:
-    """From none to all samples."""
+def test_progress_is_reported_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From none to all samples, block by block."""
+    monkeypatch.setattr("dhsk.models.predict._LEAST_WORK", 0)
     model, X = model_and_samples("dense")
     events: list[Progress] = []
     decided(model, X, report=events.append)
