@@ -108,15 +108,14 @@ ranks_row = rank_row.of(
 )
 
 
-def multi_class_row(*more: str) -> TableRow:
+def multi_class_row(usual: str, *more: str) -> TableRow:
     """The option of fits of several classes, with other names too, the first its default."""
-    auto = "; auto: in a search both, else ovo." if more else ". [default: ovo]"
     return option(
         "--multi-class",
         type=click.Choice([*more, *MULTI_CLASS]),
         default=more[0] if more else None,
         help="Exact fits of three classes and more: each pair of classes (ovo), or each against "
-        f"the rest (ovr){auto}",
+        f"the rest (ovr){usual}",
     )
 
 

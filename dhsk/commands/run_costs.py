@@ -15,16 +15,21 @@ from dhsk.models.predict import BlockNeed, plan_prediction
 from dhsk.models.sources import RowsShape
 from dhsk.planning.fits import FLOPS, SUPPORT, exact_seconds, low_rank_seconds
 from dhsk.samples import Samples
+from dhsk.solvers.problems import MultiClass, usual_way
 from dhsk.units import counted
 
 LABEL_BYTES, NUMBER_BYTES = 8, 20
 """Bytes of a label and of a number in a table of predictions, about."""
 
 
-def exact_cost(samples: Samples, y: Any, dtype: str, run: Run) -> Cost:
-    """Cost of an exact SVM, in this process or on workers."""
+def exact_cost(
+    samples: Samples, y: Any, dtype: str, run: Run, multi_class: MultiClass | None = None
+) -> Cost:
+    """Cost of an exact SVM, in this process or on workers; `multi_class` None is the usual one."""
     rows, sizes = RowsShape.of_samples(samples, dtype), np.unique(y, return_counts=True)[1].tolist()
-    counts, resources, store = FitCounts.of_classes(sizes), run.resources, run.store is not None
+    way = usual_way(len(sizes)) if multi_class is None or len(sizes) == 2 else multi_class
+    counts = FitCounts.of_classes(sizes, multi_class=way)
+    resources, store = run.resources, run.store is not None
     gram = make_plan(GramSides.of([samples]), resources, layout="triangle" if store else "none")
     products = 0
     if run.client is None and not store:
@@ -37,7 +42,7 @@ def exact_cost(samples: Samples, y: Any, dtype: str, run: Run) -> Cost:
     model = int(SUPPORT * (rows.nbytes + 8 * rows.n * (len(sizes) - 1)))
     return Cost(
         what=f"exact SVM of {_words(samples)}, {counted(len(sizes), 'class', 'classes')}",
-        seconds=exact_seconds(sizes, 1, 1, core_count(), entry),
+        seconds=exact_seconds(sizes, 1, 1, core_count(), entry, [way]),
         memory=peak,
         disk=products + model,
         stays=(products if store else 0) + model,

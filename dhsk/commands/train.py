@@ -67,7 +67,7 @@ FIT_ROWS: Final = rows_of(
         help="Price of samples on the wrong side, as C of scikit-learn's SVC. [default: 3 over the "
         "variance of the samples in feature space]",
     ),
-    multi_class_row(),
+    multi_class_row(". [default: ovr above ten classes, else ovo]"),
     option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
     option(
         "--tol",
@@ -162,7 +162,7 @@ def _cost(
     """What the fit will cost."""
     if fit["rank"] is None:
         dtype = fit["dtype"] or "float64"
-        return exact_cost(samples, y, dtype, run)
+        return exact_cost(samples, y, dtype, run, fit["multi_class"])
     n = samples.shape[0]
     landmarks = min(n, ceil(fit["rank"] * (fit["oversampling"] or 1.0)))
     shaped = HeatKernel.at_scale(samples.shape[1], 1.0) if isinstance(kernel, str) else kernel
@@ -190,7 +190,7 @@ def _estimator(fit: dict[str, Any]) -> "HeatSVC | NystromSVC":
     own: dict[str, Any] = {"class_weight": fit["class_weight"], "random_state": fit["seed"]}
     own |= {name: fit[name] for name in ("C", "tol", "dtype") if fit[name] is not None}
     if fit["rank"] is None:
-        estimator = HeatSVC(store=fit["store"], multi_class=fit["multi_class"] or "ovo", **own)
+        estimator = HeatSVC(store=fit["store"], multi_class=fit["multi_class"] or "auto", **own)
         estimator._with_sigmoids = fit["probability"]
         return estimator
     return NystromSVC(fit["rank"], **own, **landmarks_in(fit))

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from distributed import Client
 
-from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.exact import ExactClassifier
 from dhsk.estimators.saving import DEPRECATED
@@ -19,7 +18,7 @@ from dhsk.models.problem import Problem
 from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
-from dhsk.solvers.problems import MULTI_CLASS, MultiClass
+from dhsk.solvers.problems import MultiClass, check_multi_class, usual_way
 
 
 @dataclass(eq=False, repr=False)
@@ -53,8 +52,9 @@ class HeatSVC(ExactClassifier):
         Factors of C by label, or "balanced"; None for 1.
     multi_class
         Fits of three classes and more: "ovo", each pair of them, as `sklearn.svm.SVC`; or "ovr",
-        each class against the rest, which is often better for twenty classes and more.
-        `dhsk.cross_validate` compares both. A sample has the weight of its own class in all fits.
+        each class against the rest, which was better, and faster, with twenty classes and more.
+        "auto" is "ovr" above ten classes. `dhsk.cross_validate` compares both. A sample has the
+        weight of its own class in all fits.
     probability
         Deprecated, as in `sklearn.svm.SVC`: fit ``CalibratedClassifierCV(HeatSVC(),
         ensemble=False)`` for probabilities. True enables `predict_proba`, by Platt's sigmoids of
@@ -136,7 +136,7 @@ class HeatSVC(ExactClassifier):
     kernel: Kernel | str | None = None
     tol: float = 1e-3
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
-    multi_class: MultiClass = "ovo"
+    multi_class: MultiClass | Auto = "auto"
     probability: bool | str = DEPRECATED
     dtype: str = "float64"
     memory: int | str | None = None
@@ -147,9 +147,10 @@ class HeatSVC(ExactClassifier):
 
     def _check(self, *positive: str) -> None:
         super()._check(*positive)
-        if self.multi_class not in MULTI_CLASS:
-            raise InputError(f'multi_class must be "ovo" or "ovr", got {self.multi_class!r}')
+        check_multi_class(self.multi_class)
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
-        which = self.multi_class if len(problem.classes) > 2 else "ovo"
+        k, which = len(problem.classes), self.multi_class
+        if which == "auto" or k == 2:
+            which = usual_way(k)
         return super()._train(replace(problem, multi_class=which), samples, row_map, run)

@@ -17,7 +17,7 @@ from dhsk.models.sources import RowsShape, edge_for, evaluation_bytes
 from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.block_steps import BLOCK
 from dhsk.solvers.pairs import STEPPED_COLUMNS, Way
-from dhsk.solvers.problems import Pair
+from dhsk.solvers.problems import MultiClass, Pair
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import PRODUCT_BYTES
 from dhsk.solvers.whole import FINE_SAMPLES
@@ -101,18 +101,24 @@ class FitCounts:
         )
 
     @classmethod
-    def of_classes(cls, sizes: Sequence[int], folds: int = 1, values_of_C: int = 1) -> "FitCounts":
+    def of_classes(
+        cls,
+        sizes: Sequence[int],
+        folds: int = 1,
+        values_of_C: int = 1,
+        multi_class: MultiClass = "ovo",
+    ) -> "FitCounts":
         """Count the problems of classes of these sizes, with every sample in all folds."""
-        n, columns = sum(sizes), folds * values_of_C
+        n, k, columns, rest = sum(sizes), len(sizes), folds * values_of_C, multi_class == "ovr"
         squares = sum(count**2 for count in sizes)
         return cls(
             n=n,
-            pairs=math.comb(len(sizes), 2),
-            most=sum(sorted(sizes)[-2:]),
-            least=sum(sorted(sizes)[:2]),
+            pairs=k if rest else math.comb(k, 2),
+            most=n if rest else sum(sorted(sizes)[-2:]),
+            least=n if rest else sum(sorted(sizes)[:2]),
             columns=columns,
             folds=folds,
-            box_bytes=8 * columns * n * (len(sizes) - 1),  # a sample is in k - 1 pairs
+            box_bytes=8 * columns * n * (k if rest else k - 1),  # a sample is in k - 1 pairs
             entries=(n**2 + squares) // 2,
             squares=squares,
         )

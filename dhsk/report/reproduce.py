@@ -98,7 +98,8 @@ def _estimator_arguments(results: Results) -> list[str]:
     best = _plain(results.best)
     own = [] if best.rank is None else [f"{best.rank}"]
     own.append(f"C={_exact(best.C)}")
-    own += _multi_class(results)
+    way = _way(results, best)
+    own += [f"multi_class={way!r}"] if way else []
     if best.kernel == "heat" and best.time_scale is not None:
         own.append(f"time_scale={_exact(best.time_scale)}")
     else:
@@ -121,6 +122,13 @@ def _shared(results: Results) -> list[str]:
     if isinstance(weight, str):
         own.append(f"class_weight={weight!r}")
     return own
+
+
+def _way(results: Results, cell: Cell) -> str:
+    """Return the fits of a cell of three classes and more; empty of two, and of low rank."""
+    if results.low_rank is not None or len(results.classes) == 2:
+        return ""
+    return "ovr" if is_rest(cell.kernel) else "ovo"
 
 
 def _multi_class(results: Results) -> list[str]:
@@ -183,7 +191,8 @@ def train_command(results: Results, cell: Cell, out: str) -> str:
     if results.settings is None or options is None:
         return ""
     shared = [*options, f"--C {_exact(cell.C)}"]
-    shared += ["--multi-class ovr"] if is_rest(cell.kernel) else []
+    way = _way(results, cell)
+    shared += [f"--multi-class {way}"] if way else []
     if cell.rank is not None:
         assert results.low_rank is not None
         own = {"rank": cell.rank} | _landmarks(results.low_rank)

@@ -346,8 +346,8 @@ def _parameters(
     """Parameters of the estimator that is fitted as the best cell was, but kernel and map."""
     found: dict[str, Any] = {"C": best.C, "class_weight": class_weight, "random_state": 0}
     found |= {"tol": float(fit.tol), "zero_rows": fit.zero_rows}
-    if is_rest(best.kernel):
-        found["multi_class"] = "ovr"
+    if low_rank is None:
+        found["multi_class"] = "ovr" if is_rest(best.kernel) else "ovo"
     if bare(best.kernel) == HeatKernel.name:
         found["time_scale"] = best.time_scale
     if low_rank is not None:

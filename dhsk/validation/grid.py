@@ -24,7 +24,7 @@ from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_fact
 from dhsk.results.parts import FewSamples, Splitting
 from dhsk.samples import Samples, SphereMap
 from dhsk.samples.variance import mapped_gamma, usual_width
-from dhsk.solvers.problems import MULTI_CLASS, MultiClass, classes_of_problems
+from dhsk.solvers.problems import MULTI_CLASS, MultiClass, check_multi_class, classes_of_problems
 from dhsk.validation.folds import Division, Fold
 from dhsk.validation.scores import (
     Scorer,
@@ -157,8 +157,7 @@ def ways_of(
     multi_class: MultiClass | Literal["auto"], n_classes: int, *, search: bool
 ) -> tuple[MultiClass, ...]:
     """Fits of several classes that are tried: with "auto" both in a search, else one-vs-one."""
-    if multi_class not in ("auto", *MULTI_CLASS):
-        raise InputError(f'multi_class must be "auto", "ovo" or "ovr", got {multi_class!r}')
+    check_multi_class(multi_class)
     if n_classes == 2:
         return ("ovo",)
     if multi_class == "auto":

@@ -1,9 +1,10 @@
 """Scores of classifiers without any parameter, and the rules for a time and C that were tried.
 
-Run as ``python tests/benchmarks/defaults.py`` for the table of `HeatSVC()` and `NystromSVC()`
-beside their former defaults, scikit-learn's `SVC()` on scaled columns and `LinearSVC()`; with
-``--rules`` for the mean scores of all pairs of a spread and a strength, see
-`dhsk.estimators.automatic`. Both print Markdown. ``--only wine,iris`` takes some of the data sets.
+Run as ``python tests/benchmarks/defaults.py`` for the table of `HeatSVC()`, with pairs of classes
+and with each class against the rest too, and `NystromSVC()` beside their former defaults,
+scikit-learn's `SVC()` on scaled columns and `LinearSVC()`; with ``--rules`` for the mean scores of
+all pairs of a spread and a strength, see `dhsk.estimators.automatic`. Both print Markdown.
+``--only wine,iris`` takes some of the data sets.
 Those that are not in scikit-learn are read from the folder in DHSK_DATA, and left out without it.
 Folds are shuffled: five, thrice with other seeds below 1,000 samples. Words and mutations are
 weighed by tf-idf for scikit-learn's classifiers, other columns are scaled to a variance of 1.
@@ -112,6 +113,8 @@ def classifiers(X: Any) -> dict[str, Any]:
     scaled: Callable[[], Any] = TfidfTransformer if issparse(X) else StandardScaler
     return {
         "HeatSVC()": dhsk.HeatSVC(),
+        "pairs of classes": dhsk.HeatSVC(multi_class="ovo"),
+        "each against the rest": dhsk.HeatSVC(multi_class="ovr"),
         "NystromSVC()": dhsk.NystromSVC(random_state=0),
         "HeatSVC(1, 1)": dhsk.HeatSVC(1.0, 1.0),
         "scaled SVC()": make_pipeline(scaled(), SVC()),

@@ -51,6 +51,22 @@ def test_training_is_against_the_rest(run: Any, digits: Any) -> None:
     np.testing.assert_allclose(found.decision_function(X), alone.decision_function(X), atol=2e-3)
 
 
+def test_many_classes_are_trained_against_the_rest(run: Any, digits: Any) -> None:
+    """Unless pairs are asked for, as the command on the page of their search does."""
+    y = np.arange(300) % 12
+    Path("twelve.txt").write_text("\n".join(map(str, y)))
+    train = ("train", "x.npy", "--labels", "twelve.txt", "--time-scale", "0.7", "--C", "10")
+    code, out, _ = run(*train, "--out", "m")
+    assert (code, "one-vs-rest" in out) == (DONE, True)
+    code, out, _ = run(*train, "--multi-class", "ovo", "--out", "n")
+    assert (code, "one-vs-rest" in out) == (DONE, False)
+    cv = ("cv", "x.npy", "--labels", "twelve.txt", *GRID, "--model", "--out", "found")
+    assert run(*cv)[0] == DONE
+    assert "--multi-class ovo" in Path("found/report.html").read_text()
+    pairs = dhsk.HeatSVC.load("found/model.dhsk")
+    assert pairs.model_.multi_class == "ovo"
+
+
 def test_low_rank_has_no_choice(run: Any, digits: Any) -> None:
     """It is always against the rest."""
     train = ("train", "x.npy", "--labels", "y.txt", "--rank", 20, "--out", "m")

@@ -45,6 +45,19 @@ def fitted(X: Any, y: Any, C: float = 3.0, weights: Any = None, **options: Any) 
     return model.fit(X, y, weights)
 
 
+@pytest.mark.parametrize(("classes", "way"), [(2, "ovo"), (10, "ovo"), (11, "ovr")])
+def test_above_ten_classes_it_is_the_default(classes: int, way: str) -> None:
+    """Equal to what is asked for by name."""
+    X, y = digits()
+    y = np.arange(len(y)) % classes
+    (automatic, named) = (
+        dhsk.HeatSVC(3.0, 0.7, **given).fit(X, y).model_
+        for given in ({}, {"multi_class": way})  # type: ignore[arg-type]
+    )
+    assert automatic.multi_class == way
+    np.testing.assert_array_equal(automatic.expansion.dual_coef, named.expansion.dual_coef)
+
+
 @pytest.mark.parametrize("C", [0.01, 3.0, 1e4])
 def test_decisions_and_labels_are_those_of_binary_machines(C: float) -> None:
     """And the classifier of scikit-learn that makes them."""

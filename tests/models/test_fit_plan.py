@@ -95,11 +95,12 @@ def test_never_above_the_memory(n: int, classes: int, dtype: Any, **given: Any) 
     assert found.need.total > used
 
 
+@pytest.mark.parametrize("way", ["ovo", "ovr"])
 @pytest.mark.parametrize(("n", "classes"), [(2000, 2), (2000, 4), (60, 3)])
-def test_classes_of_equal_size_are_counted_without_samples(n: int, classes: int) -> None:
+def test_classes_of_equal_size_are_counted_without_samples(n: int, classes: int, way: Any) -> None:
     """What a plan on paper counts is what there is."""
-    pairs = make_pairs(np.arange(n) % classes, np.ones((5, n)), [1.0, 2.0, 3.0])
-    assert FitCounts.of_classes(equal_classes(n, classes), 5, 3) == FitCounts.of(pairs, n)
+    pairs = make_pairs(np.arange(n) % classes, np.ones((5, n)), [1.0, 2.0, 3.0], way)
+    assert FitCounts.of_classes(equal_classes(n, classes), 5, 3, way) == FitCounts.of(pairs, n)
 
 
 def test_threads_are_used_where_memory_is_ample() -> None:

@@ -38,8 +38,9 @@ def test_few_samples_are_several_blocks_too(n: int, rows: int) -> None:
 
 
 def test_blocks_are_not_smaller_than_pays() -> None:
-    """With few support vectors they have more samples, and with sparse ones."""
-    assert need_of(2_000, RowsShape(700, DIM, 8)).rows == 334
+    """With few support vectors or features they have more samples, and with sparse ones."""
+    assert need_of(2_000, RowsShape(1_500, DIM, 8)).rows == 250  # (24 + 300) 1,500 rows are 2^27
+    assert need_of(2_000, RowsShape(1_500, DIM, 8, 15_000)).rows == 1_000
     assert need_of(2_000, RowsShape(5, DIM, 8)).rows == 1_000
     assert need_of(2_000, SPARSE).rows == 250
     assert need_of(2_000, RowsShape(0, DIM, 8)).rows == 1_000  # no support vectors at all
