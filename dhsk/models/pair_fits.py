@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby
 from time import perf_counter
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from dhsk.models.pair_tasks import (
     PairPart,
     SharedProblems,
     decide_part,
+    decide_parts,
     solve_parts,
 )
 from dhsk.progress import OnProgress, Progress, ignore
@@ -41,6 +42,9 @@ from dhsk.solvers.whole import (
     Solved,
     Unsolved,
 )
+
+DECIDED_TASKS: Final = 2
+"""Number of tasks of held-out decisions a thread, where parts are small."""
 
 MANY_TASKS: Final = 25
 """Number of tasks a thread from which on they are of several small problems each.
@@ -139,17 +143,17 @@ class PairSolver:
 
         They are (values of C, samples, pairs), fold by fold.
         """
-        classes, chain = self._problems.classes, len(self.problems[k].C)
+        classes, n_C = self._problems.classes, len(self.problems[k].C)
         problems = problems_of_classes(len(classes), self.multi_class)
         done, total = 0, sum(map(len, folds))
         self.told(Progress(DECISIONS, done, total))
         # A sample has coefficients in the pairs of its own class, but sums in all.
-        each = sample_bytes(problems, chain) // len(classes) * len(self.codes)
+        each = sample_bytes(problems, n_C) // len(classes) * len(self.codes)
         at_once = 1 if self.problems[k].source.computes else max(1, DECIDED_BYTES // each)
         for some in blocks(len(folds), at_once):
-            columns = slice(some.start * chain, some.stop * chain)
+            columns = slice(some.start * n_C, some.stop * n_C)
             own = [fits[columns] for fits in solved.fits]
-            found = SupportVectors.of(own, classes, chain, self.multi_class)
+            found = SupportVectors.of(own, classes, n_C, self.multi_class)
             for decided in self._decided(k, folds[some], found):
                 done += decided.shape[1]
                 self.told(Progress(DECISIONS, done, total))
@@ -157,23 +161,40 @@ class PairSolver:
 
     def _decided(self, k: int, tests: Sequence[Indices], found: SupportVectors) -> Sequence[Floats]:
         """Decisions for the samples of some folds, which share what is read of the matrix."""
-        sizes, (_, n_pairs, chain) = [len(test) for test in tests], found.intercepts.shape
+        sizes, (_, n_pairs, n_C) = [len(test) for test in tests], found.intercepts.shape
         folds, rows = np.repeat(np.arange(len(tests)), sizes), np.concatenate(tests)
         source = self.problems[k].source
+        values: Iterator[Floats]
         if source.computes:
             each = max(1, DECIDED_ENTRIES // max(1, sum(map(len, found.groups))))
             parts = [np.arange(len(rows))[part] for part in blocks(len(rows), each)]
             values = (self._kept_decisions(k, rows[part], folds[part], found) for part in parts)
         else:
-            most = DECIDED_BYTES // sample_bytes(found.problems, chain)
-            parts = source.row_parts(rows, max(1, most))
+            most = max(1, DECIDED_BYTES // sample_bytes(found.problems, n_C))
+            parts = source.row_parts(rows, most)
             shared = self.executor.share(found)
-            tasks = ((self._shared, k, rows[part], folds[part], shared) for part in parts)
-            values = self.executor.run(decide_part, tasks, ordered=True)
-        decided = np.empty((chain, len(rows), n_pairs))
+            tasks = (
+                (self._shared, k, [(rows[part], folds[part]) for part in some], shared)
+                for some in self._tasks_of(parts, most)
+            )
+            values = chain.from_iterable(self.executor.run(decide_parts, tasks, ordered=True))
+        decided = np.empty((n_C, len(rows), n_pairs))
         for part, own in zip(parts, values, strict=True):
             decided[:, part] = own
         return np.split(decided, np.cumsum(sizes)[:-1], axis=1)
+
+    def _tasks_of(self, parts: Sequence[Indices], most: int) -> Iterator[list[Indices]]:
+        """Parts of held-out samples in tasks of at most that many samples, or of one part."""
+        total = sum(map(len, parts))
+        most = min(most, -(-total // (DECIDED_TASKS * self.share.at_once)))
+        own = list[Indices]()
+        for part in parts:
+            if own and sum(map(len, own)) + len(part) > most:
+                yield own
+                own = []
+            own.append(part)
+        if own:
+            yield own
 
     def _kept_decisions(
         self, k: int, rows: Indices, folds: Indices, found: SupportVectors

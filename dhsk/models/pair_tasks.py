@@ -163,5 +163,15 @@ def solve_parts(
 def decide_part(
     shared: SharedProblems, kernel: int, rows: Indices, folds: Indices, found: SupportVectors
 ) -> Floats:
-    """Decisions of all pairs for some samples of some folds: the task that workers run."""
+    """Decisions of all pairs for some samples of some folds."""
     return held_out_decisions(shared.problems[kernel].source, rows, folds, found)
+
+
+def decide_parts(
+    shared: SharedProblems,
+    kernel: int,
+    parts: Sequence[tuple[Indices, Indices]],
+    found: SupportVectors,
+) -> list[Floats]:
+    """Decisions for parts of samples, each with its folds: the task that workers run."""
+    return [decide_part(shared, kernel, rows, folds, found) for rows, folds in parts]
