@@ -131,7 +131,7 @@ class PairSolver:
                 self.on_fits(len(entry[0]), True)
         yield from ((k, self._joined(found.pop(k), k)) for k in wanted if self._complete(found, k))
         for part, fits, radius2 in self._solve(missing, kept):
-            if part not in kept:
+            if part not in kept and self.entries.folder is not None:
                 self.entries.put(self._name_of(part), *entry_of_fits(fits, radius2))
             found[part.kernel][part] = fits, radius2
             self.on_fits(len(fits), part in kept)

@@ -3,7 +3,8 @@
 Of a centred heat kernel of 6,000 mixtures (k = 20, residual 1e-6), blocks of 22 vectors take 12
 passes, of 30 take 11, of 40 take 10, of 80 take 8; ARPACK takes 70 products with single vectors.
 Rejected: SciPy's `lobpcg`, which takes 13 passes there in blocks of 30 and, where no eigenvalue
-stands out, 44 for 16 (k = 20) and 62 for 30 (k = 3), see `tests/benchmarks/spectra.py`; filtered subspace iteration, which forgets the space that it has built.
+stands out, 44 for 16 (k = 20) and 62 for 30 (k = 3), see `tests/benchmarks/spectra.py`; filtered
+subspace iteration, which forgets the space that it has built.
 """
 
 from collections.abc import Callable

@@ -42,14 +42,16 @@ class SupportVectors:
         sizes, folds = np.array(list(map(len, classes))), len(fits[0]) // columns
         starts, width = np.cumsum(sizes) - sizes, problems.shape[1] * columns
         V = np.zeros((folds, sizes.sum(), problems.shape[1], columns))
+        used = np.zeros(sizes.sum(), dtype=bool)
         for number, own in enumerate(fits):
             parts, rows = np.nonzero(problems == number)
             members = np.concatenate([starts[c] + np.arange(sizes[c]) for c in parts])
             rows = np.repeat(rows, sizes[parts])
             for place, fit in enumerate(own):
                 fold, column = divmod(place, columns)
-                V[fold, members[fit.support], rows[fit.support], column] = fit.coef
-        used = np.asarray(V.any(axis=(0, 2, 3)))
+                support = members[fit.support]
+                V[fold, support, rows[fit.support], column] = fit.coef
+                used[support] = True
         spans = [slice(start, start + size) for start, size in zip(starts, sizes, strict=True)]
         intercepts = np.array([[fit.intercept for fit in own] for own in fits])
         return cls(
