@@ -116,6 +116,10 @@ class Checkpoint:
                 (self.folder / name).unlink(missing_ok=True)
         remove_empty(self.folder)
 
+    def within(self, prefix: str) -> "Checkpoint":
+        """The entries whose names begin so."""
+        return Checkpoint(self.folder, f"{self._prefix}{prefix}")
+
     def state(self, state: Resumable, name: str, unkept: float = 0.0) -> "KeptState":
         """Restore what an earlier process has kept under a name, and keep it there.
 

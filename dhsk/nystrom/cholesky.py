@@ -1,7 +1,9 @@
 """Partial Cholesky factor of a kernel matrix, in memory or recomputed in every pass."""
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,10 @@ Parts = Iterable[tuple[slice, NDArray[Any]]]
 """Kernel values of a span, from `Span.blocks`."""
 
 
+_ROUND: Final = "-round-"
+"""Begins the stage of a round."""
+
+
 class InMemoryFactor:
     """F, (N, r), with F F' the Nyström approximation by r pivots, in an array of k columns.
 
@@ -29,7 +35,8 @@ class InMemoryFactor:
         self._rows: list[Rows] = []
         self._whole = np.empty((placed.n, k), placed.dtype)
         self._pivots = np.zeros(0, np.intp)
-        self._kept = (passes or KeptPasses()).values(self._whole, columns=True)
+        self._passes = passes or KeptPasses()
+        self._kept = self._passes.values(self._whole, columns=True)
         self.begun = self._kept.found
         if self.begun is not None:
             self._pivots = self.begun["pivots"]
@@ -48,6 +55,7 @@ class InMemoryFactor:
     def finished(self) -> NDArray[Any]:
         """F, (N, r), contiguous; no columns can be appended after this."""
         self._kept.finish()
+        self._forget_rounds()
         self._whole = narrowed(self._whole, len(self._pivots))
         return self._whole
 
@@ -83,8 +91,16 @@ class InMemoryFactor:
         squares = np.empty(self._placed.n)
         ahead = np.ascontiguousarray(known.T, dtype)
         across = np.ascontiguousarray(_inverse(L).T, dtype)
-        Z = self._placed.values(rows)
-        gained = sum(Z.map(_fill, (columns, squares), ahead, across))
+        passes = replace(self._passes, begun=perf_counter())  # columns are kept after each round
+        kept = passes.values(columns[:, done:], columns=False, stage=f"{_ROUND}{done}")
+        gained: Any = 0.0
+        if kept.found is not None:
+            squares[: kept.done], gained = kept.found["squares"], kept.found["gained"]
+        Z = self._placed.values(rows).after(kept.done)
+        for count, own in Z.map(_fill, (columns, squares), ahead, across):
+            gained = gained + own
+            stop = kept.done + count
+            kept.advance(stop, {"squares": squares[:stop], "gained": gained})
         self._rows.append(rows)
         self._pivots = np.concatenate([self._pivots, pivots])
         return squares, gained
@@ -94,8 +110,14 @@ class InMemoryFactor:
         self._pivots = self._pivots[:width]
 
     def keep(self, arrays: dict[str, Any], values: dict[str, Any]) -> None:
-        """Keep the columns from time to time, and a state beside them."""
+        """Keep the columns of a round, and a state beside them."""
         self._kept.advance(len(self._pivots), arrays, values)
+        self._kept.finish()
+        self._forget_rounds()
+
+    def _forget_rounds(self) -> None:
+        if self._kept.is_whole:
+            self._passes.forget(_ROUND)
 
 
 def _fill(
@@ -104,12 +126,13 @@ def _fill(
     squares: Floats,
     ahead: NDArray[Any],
     across: NDArray[Any],
-) -> Floats:
-    """Compute the last columns of a span's F, with the squared norms of their rows; return theirs.
+) -> tuple[int, Floats]:
+    """Compute the last columns of a span's F, with the squared norms of their rows.
 
-    ahead is F of the new pivots so far, transposed, and across is L^-T.
+    Returned are the number of rows, and the squared norms of the columns. ahead is F of the new
+    pivots so far, transposed, and across is L^-T.
     """
-    done = len(ahead)
+    done, rows = len(ahead), 0
     gained = np.zeros(len(across))
     for part, K in parts:
         if done:
@@ -117,7 +140,8 @@ def _fill(
         new = np.matmul(K, across, out=F[part, done:])
         squares[part], own = _squares(new)
         gained += own
-    return gained
+        rows += len(K)
+    return rows, gained
 
 
 class ComputedFactor:

@@ -40,6 +40,10 @@ class KeptPasses:
         parts = _Parts(values, columns, self.entries, self.name + stage)
         return KeptValues(parts, self.begun + UNKEPT_SECONDS - perf_counter())
 
+    def forget(self, stage: str) -> None:
+        """Remove the entries of the stages that begin so."""
+        self.entries.within(f"{self.name}{stage}").remove()
+
     def sum(
         self,
         Z: FeatureMatrix,
@@ -75,6 +79,11 @@ class KeptValues:
     def done(self) -> int:
         """Number of rows or columns that are filled."""
         return self._parts.done
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that is filled is kept."""
+        return not self._parts.is_new
 
     @property
     def found(self) -> dict[str, Any] | None:
