@@ -1,6 +1,6 @@
 """Costs of training and of predictions, by the plans of the computations themselves."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from dhsk.models.predict import BlockNeed, plan_prediction
 from dhsk.models.sources import RowsShape
 from dhsk.planning.fits import FLOPS, SUPPORT, exact_seconds, low_rank_seconds
 from dhsk.samples import Samples
-from dhsk.solvers.problems import MultiClass, usual_way
+from dhsk.solvers.problems import MultiClass, way_of_model
 from dhsk.units import counted
 
 LABEL_BYTES, NUMBER_BYTES = 8, 20
@@ -23,11 +23,15 @@ LABEL_BYTES, NUMBER_BYTES = 8, 20
 
 
 def exact_cost(
-    samples: Samples, y: Any, dtype: str, run: Run, multi_class: MultiClass | None = None
+    samples: Samples,
+    y: Any,
+    dtype: str,
+    run: Run,
+    multi_class: MultiClass | Literal["auto"] = "auto",
 ) -> Cost:
-    """Cost of an exact SVM, in this process or on workers; `multi_class` None is the usual one."""
+    """Cost of an exact SVM, in this process or on workers."""
     rows, sizes = RowsShape.of_samples(samples, dtype), np.unique(y, return_counts=True)[1].tolist()
-    way = usual_way(len(sizes)) if multi_class is None or len(sizes) == 2 else multi_class
+    way = way_of_model(multi_class, len(sizes))
     counts = FitCounts.of_classes(sizes, multi_class=way)
     resources, store = run.resources, run.store is not None
     gram = make_plan(GramSides.of([samples]), resources, layout="triangle" if store else "none")

@@ -162,7 +162,7 @@ def _cost(
     """What the fit will cost."""
     if fit["rank"] is None:
         dtype = fit["dtype"] or "float64"
-        return exact_cost(samples, y, dtype, run, fit["multi_class"])
+        return exact_cost(samples, y, dtype, run, fit["multi_class"] or "auto")
     n = samples.shape[0]
     landmarks = min(n, ceil(fit["rank"] * (fit["oversampling"] or 1.0)))
     shaped = HeatKernel.at_scale(samples.shape[1], 1.0) if isinstance(kernel, str) else kernel

@@ -18,7 +18,7 @@ from dhsk.models.problem import Problem
 from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
-from dhsk.solvers.problems import MultiClass, check_multi_class, usual_way
+from dhsk.solvers.problems import MultiClass, check_multi_class, way_of_model
 
 
 @dataclass(eq=False, repr=False)
@@ -150,7 +150,5 @@ class HeatSVC(ExactClassifier):
         check_multi_class(self.multi_class)
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
-        k, which = len(problem.classes), self.multi_class
-        if which == "auto" or k == 2:
-            which = usual_way(k)
+        which = way_of_model(self.multi_class, len(problem.classes))
         return super()._train(replace(problem, multi_class=which), samples, row_map, run)

@@ -49,8 +49,8 @@ DECIDED_TASKS: Final = 2
 MANY_TASKS: Final = 25
 """Number of tasks a thread from which on they are of several small problems each.
 
-A client and its scheduler take 7 ms a task: 315 problems of 1,100 samples took 1.04 times as long
-in 50 tasks a thread.
+A client with its scheduler takes 6 ms of processor time a task: 315 problems of 1,100 samples took
+1.03 times as long in 52 tasks a thread.
 """
 
 FEW_SAMPLES: Final = 2048

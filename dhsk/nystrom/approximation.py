@@ -284,7 +284,7 @@ class _Making:
         if values is None:
             gained = passes.sum(Z, squared_length, (), R)
         else:
-            gained = passes.sum(Z, write_features, (values,), R, written=values)
+            gained = passes.sum(Z, write_features, (values,), R, written=[values])
         return _Found(landmarks, indices, root, values, max(0.0, 1.0 - gained / self.trace))
 
     def leading(self, found: _Found, k: int) -> _Found:

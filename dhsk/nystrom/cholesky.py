@@ -19,7 +19,7 @@ Parts = Iterable[tuple[slice, NDArray[Any]]]
 """Kernel values of a span, from `Span.blocks`."""
 
 
-_ROUND: Final = "-round-"
+_ROUND: Final = "round-"
 """Begins the stage of a round."""
 
 
@@ -36,7 +36,7 @@ class InMemoryFactor:
         self._whole = np.empty((placed.n, k), placed.dtype)
         self._pivots = np.zeros(0, np.intp)
         self._passes = passes or KeptPasses()
-        self._kept = self._passes.values(self._whole, columns=True)
+        self._kept = self._passes.columns(self._whole)
         self.begun = self._kept.found
         if self.begun is not None:
             self._pivots = self.begun["pivots"]
@@ -92,15 +92,15 @@ class InMemoryFactor:
         ahead = np.ascontiguousarray(known.T, dtype)
         across = np.ascontiguousarray(_inverse(L).T, dtype)
         passes = replace(self._passes, begun=perf_counter())  # columns are kept after each round
-        kept = passes.values(columns[:, done:], columns=False, stage=f"{_ROUND}{done}")
-        gained: Any = 0.0
-        if kept.found is not None:
-            squares[: kept.done], gained = kept.found["squares"], kept.found["gained"]
-        Z = self._placed.values(rows).after(kept.done)
-        for count, own in Z.map(_fill, (columns, squares), ahead, across):
-            gained = gained + own
-            stop = kept.done + count
-            kept.advance(stop, {"squares": squares[:stop], "gained": gained})
+        gained = passes.sum(
+            self._placed.values(rows),
+            _fill,
+            (columns, squares),
+            ahead,
+            across,
+            written=(columns[:, done:], squares),
+            stage=f"{_ROUND}{done}",
+        )
         self._rows.append(rows)
         self._pivots = np.concatenate([self._pivots, pivots])
         return squares, gained
@@ -126,13 +126,12 @@ def _fill(
     squares: Floats,
     ahead: NDArray[Any],
     across: NDArray[Any],
-) -> tuple[int, Floats]:
-    """Compute the last columns of a span's F, with the squared norms of their rows.
+) -> Floats:
+    """Compute the last columns of a span's F, with the squared norms of their rows; return theirs.
 
-    Returned are the number of rows, and the squared norms of the columns. ahead is F of the new
-    pivots so far, transposed, and across is L^-T.
+    ahead is F of the new pivots so far, transposed, and across is L^-T.
     """
-    done, rows = len(ahead), 0
+    done = len(ahead)
     gained = np.zeros(len(across))
     for part, K in parts:
         if done:
@@ -140,8 +139,7 @@ def _fill(
         new = np.matmul(K, across, out=F[part, done:])
         squares[part], own = _squares(new)
         gained += own
-        rows += len(K)
-    return rows, gained
+    return gained
 
 
 class ComputedFactor:

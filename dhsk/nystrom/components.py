@@ -16,19 +16,18 @@ Parts = Iterable[tuple[slice, NDArray[Any]]]
 """Values of a span, from `Span.blocks`."""
 
 
-def squared_length(parts: Parts, root: NDArray[Any]) -> tuple[int, float]:
-    """Rows of a span, and the sum of squares of its features K root."""
-    return _rows_and_squares(K @ root for _, K in parts)
+def squared_length(parts: Parts, root: NDArray[Any]) -> float:
+    """Sum of squares of a span's features K root."""
+    return _squares(K @ root for _, K in parts)
 
 
-def write_features(parts: Parts, out: NDArray[Any], root: NDArray[Any]) -> tuple[int, float]:
+def write_features(parts: Parts, out: NDArray[Any], root: NDArray[Any]) -> float:
     """Write a span's features K root to out, (n, r); return what `squared_length` does."""
-    return _rows_and_squares(np.matmul(K, root, out=out[part]) for part, K in parts)
+    return _squares(np.matmul(K, root, out=out[part]) for part, K in parts)
 
 
-def _rows_and_squares(parts: Iterable[NDArray[Any]]) -> tuple[int, float]:
-    found = [(len(Z), float(np.einsum("ij,ij->i", Z, Z).sum(dtype=np.float64))) for Z in parts]
-    return sum(rows for rows, _ in found), sum(squares for _, squares in found)
+def _squares(parts: Iterable[NDArray[Any]]) -> float:
+    return sum(float(np.einsum("ij,ij->i", Z, Z).sum(dtype=np.float64)) for Z in parts)
 
 
 def components(Z: FeatureMatrix, k: int, passes: KeptPasses) -> tuple[Floats, Floats, float]:
@@ -43,30 +42,26 @@ def components(Z: FeatureMatrix, k: int, passes: KeptPasses) -> tuple[Floats, Fl
     return V[:, ::-1], weights[::-1], float(np.trace(S))
 
 
-def _products(parts: Parts, root: NDArray[Any] | None) -> tuple[int, Floats]:
-    """Rows of a span and Z' Z; blocks are summed in float64."""
+def _products(parts: Parts, root: NDArray[Any] | None) -> Floats:
+    """Z' Z of a span; blocks are summed in float64."""
     total: Any = 0.0
-    rows = 0
     for _, values in parts:
         Z = values if root is None else values @ root
         total += (Z.T @ Z).astype(np.float64)
-        rows += len(Z)
-    return rows, np.asarray(total)
+    return np.asarray(total)
 
 
 def turned(Z: FeatureMatrix, values: NDArray[Any], V: Floats, passes: KeptPasses) -> NDArray[Any]:
     """Features in memory, values of Z, (N, r), times V, (r, k); a view of the same memory."""
     k = V.shape[1]
-    passes.sum(Z, _turn, (), V.astype(Z.dtype), written=values[:, :k])
+    passes.sum(Z, _turn, (), V.astype(Z.dtype), written=[values[:, :k]])
     return narrowed(values, k)
 
 
-def _turn(parts: Parts, V: NDArray[Any]) -> tuple[int, float]:
-    rows = 0
+def _turn(parts: Parts, V: NDArray[Any]) -> float:
     for _, Z in parts:
         Z[:, : V.shape[1]] = Z @ V
-        rows += len(Z)
-    return rows, 0.0
+    return 0.0
 
 
 def narrowed(values: NDArray[Any], width: int) -> NDArray[Any]:

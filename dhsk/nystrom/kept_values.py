@@ -6,7 +6,6 @@ from itertools import pairwise
 from time import perf_counter
 from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import blocks
@@ -32,17 +31,23 @@ class KeptPasses:
     name: str = ""
     """Begins the names of all entries."""
     advance: Callable[[int], None] = lambda _: None
-    """Hears of the rows of each span of `sum`."""
+    """Hears of the number of rows of each span of `sum`."""
     begun: float = field(default_factory=perf_counter)
 
-    def values(self, values: NDArray[Any], columns: bool, stage: str = "") -> "KeptValues":
-        """An array that is filled row by row, or column by column."""
-        parts = _Parts(values, columns, self.entries, self.name + stage)
+    def rows(self, stage: str, *arrays: NDArray[Any]) -> "KeptValues":
+        """Arrays that are filled row by row, (N, ...), in a stage that has that name."""
+        return self._values(_Parts(arrays, self.entries, f"{self.name}-{stage}"))
+
+    def columns(self, values: NDArray[Any]) -> "KeptValues":
+        """An array that is filled column by column."""
+        return self._values(_Parts((values,), self.entries, self.name, by_columns=True))
+
+    def _values(self, parts: "_Parts") -> "KeptValues":
         return KeptValues(parts, self.begun + UNKEPT_SECONDS - perf_counter())
 
     def forget(self, stage: str) -> None:
         """Remove the entries of the stages that begin so."""
-        self.entries.within(f"{self.name}{stage}").remove()
+        self.entries.within(f"{self.name}-{stage}").remove()
 
     def sum(
         self,
@@ -50,25 +55,41 @@ class KeptPasses:
         function: Callable[..., Any],
         along: Sequence[NDArray[Any]],
         *shared: Any,
-        written: NDArray[Any] | None = None,
+        written: Sequence[NDArray[Any]] = (),
+        stage: str = "",
     ) -> Any:
-        """Sum over all spans, in their order, of what a function returns beside its rows.
+        """Sum over all spans, in their order, of what a function returns, a number or an array.
 
-        `written` is the array, (N, ...), that the function fills; None if it fills none.
+        The arguments are those of `FeatureMatrix.map`. `written` are the arrays, (N, ...), that the
+        function fills; the stage has the name of the function, unless it is given.
         """
-        out = np.empty((Z.n, 0)) if written is None else written
-        kept = self.values(out, columns=False, stage=f"-{function.__name__}")
-        total: Any = 0.0 if kept.found is None else kept.found["total"]
-        for rows, own in Z.after(kept.done).map(function, along, *shared):
-            total = total + own
+        kept = self.rows(stage or function.__name__, *written)
+        total: Any = None if kept.found is None else kept.found["total"]
+        for rows, own in Z.after(kept.done).map(_counted, along, function, shared):
+            total = own if total is None else total + own
             kept.advance(kept.done + rows, {"total": total})
             self.advance(rows)
         kept.finish()
         return total
 
 
+def _counted(parts: Any, *given: Any) -> tuple[int, Any]:
+    """Rows of a span, and what a function returns of its blocks."""
+    *along, function, shared = given
+    rows = 0
+
+    def counting() -> Iterator[tuple[slice, NDArray[Any]]]:
+        nonlocal rows
+        for part, values in parts:
+            rows += len(values)
+            yield part, values
+
+    own = function(counting(), *along, *shared)
+    return rows, own
+
+
 class KeptValues:
-    """An array, (N, k), that is filled in order and kept from time to time."""
+    """Arrays that are filled in order and kept from time to time."""
 
     def __init__(self, parts: "_Parts", unkept: float) -> None:
         self._parts = parts
@@ -107,13 +128,20 @@ class KeptValues:
 class _Parts:
     """State of `KeptValues`: an entry has where its parts end, which are entries of their own."""
 
-    def __init__(self, values: NDArray[Any], columns: bool, entries: Checkpoint, name: str) -> None:
+    def __init__(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        entries: Checkpoint,
+        name: str,
+        *,
+        by_columns: bool = False,
+    ) -> None:
         self.entries, self.name = entries, name
         self.done = 0
         self.beside = dict[str, Any]()
         self.json = dict[str, Any]()
         self._stops = [0]
-        self._values, self._columns = values, columns
+        self._arrays, self._by_columns = arrays, by_columns
 
     @property
     def is_new(self) -> bool:
@@ -123,29 +151,33 @@ class _Parts:
     def entry(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What is kept beside the values, once new parts are written."""
         for name, where in self._between(self._stops[-1], self.done):
-            self.entries.put(name, {"part": self._values[where]})
+            self.entries.put(name, {f"part-{k}": own[where] for k, own in enumerate(self._arrays)})
         self._stops.append(self.done)
         return self.beside, self.json | {"stops": self._stops}
 
     def restore(self, kept: dict[str, Any]) -> None:
-        """Read all parts; ValueError if one is absent or damaged."""
+        """Read all parts; KeyError or ValueError if one is absent or damaged."""
         stops = kept.pop("stops")
         for start, stop in pairwise(stops):
             for name, where in self._between(start, stop):
-                part = self.entries.get(name, lambda kept: kept["part"])
-                if part is None or part.shape != self._values[where].shape:
-                    raise ValueError(f"the part {name} is not whole")
-                self._values[where] = part
+                parts = self.entries.get(name, dict) or {}
+                for k, own in enumerate(self._arrays):
+                    part = parts[f"part-{k}"]
+                    if part.shape != own[where].shape:
+                        raise ValueError(f"the part {name} has another shape")
+                    own[where] = part
         self._stops, self.done, self.beside = stops, stops[-1], kept
 
-    def _between(self, start: int, stop: int) -> Iterator[tuple[str, tuple[slice, slice]]]:
-        """Names of the entries of some rows or columns, and their places in the array."""
-        n, k = self._values.shape
-        rows, columns = (0, n), (start, stop)
-        if not self._columns:
-            rows, columns = columns, (0, k)
-        width = max(1, (columns[1] - columns[0]) * self._values.itemsize)
-        for part in blocks(rows[1] - rows[0], max(1, _PART_BYTES // width)):
-            first = rows[0] + part.start
-            where = slice(first, rows[0] + part.stop), slice(*columns)
-            yield f"{self.name}-{first}-{columns[0]}", where
+    def _between(self, start: int, stop: int) -> Iterator[tuple[str, Any]]:
+        """Names of the entries of some rows or columns, and their places in the arrays."""
+        if not self._arrays:
+            return
+        first = self._arrays[0]
+        if self._by_columns:
+            each, rows = first[:1, start:stop].nbytes, slice(0, len(first))
+        else:
+            each, rows = sum(own[:1].nbytes for own in self._arrays), slice(start, stop)
+        for part in blocks(rows.stop - rows.start, max(1, _PART_BYTES // max(1, each))):
+            where = slice(rows.start + part.start, rows.start + part.stop)
+            name = f"{self.name}-{where.start}-{start}"
+            yield name, (where, slice(start, stop)) if self._by_columns else where

@@ -14,7 +14,7 @@ from dhsk.gram.plan import GramPlan
 from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits
 from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.sources import RowsShape
-from dhsk.solvers.problems import usual_way
+from dhsk.solvers.problems import way_of_model
 from dhsk.units import format_bytes
 
 COLUMNS: Final = "", "one model", "how", "grid search", "how"
@@ -87,7 +87,7 @@ def exact_training(
     which is stored if that of every pair of classes fits in memory; `allowed` is the memory of this
     process.
     """
-    one = FitCounts.of_classes(shape.sizes, multi_class=usual_way(len(shape.sizes)))
+    one = FitCounts.of_classes(shape.sizes, multi_class=way_of_model("auto", len(shape.sizes)))
     grid = FitCounts.of_classes(shape.sizes, shape.folds, shape.chain)
     dtype = np.dtype(np.float64)
 

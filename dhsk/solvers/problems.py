@@ -66,9 +66,11 @@ class Pair:
         return [(number, own) for number, own in sides if len(own)]
 
 
-def usual_way(n_classes: int) -> MultiClass:
-    """What `multi_class="auto"` is for a single model."""
-    return "ovr" if n_classes > MANY_CLASSES else "ovo"
+def way_of_model(multi_class: MultiClass | Literal["auto"], n_classes: int) -> MultiClass:
+    """Which problems a single model has, which compares nothing; of two classes one."""
+    if multi_class == "auto":
+        return "ovr" if n_classes > MANY_CLASSES else "ovo"
+    return multi_class if n_classes > 2 else "ovo"
 
 
 def check_multi_class(multi_class: object) -> None:

@@ -161,7 +161,7 @@ class LowRankEngine:
         name = digest_of("low rank 2", key, grid.y, weights, *rest)
         kept = self._kept.get(name, lambda kept: (Cells.of_entry(kept), kept["rest"]))
         if kept is None:
-            fits = Checkpoint(self._options.journal, f"{name}-")
+            fits = self._kept.within(f"{name}-")
             cells, entry = self._fit(row_map, rank, grid, scale_C, fits)
             self._kept.put(name, *cells.entry(entry))
             fits.remove()
