@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dhsk
-from dhsk.execution.checkpoint import Checkpoint
 from dhsk.models.fit_plan import plan_fits
 from dhsk.solvers import eigenpairs
+from tests.killed import KilledError, kill_after
 
 N = 150
 RNG = np.random.default_rng(0)
@@ -133,10 +133,6 @@ MOST_KILLS = 12
 """Of methods with more entries, so many kills are spread over all."""
 
 
-class _KilledError(BaseException):
-    """Stands for the end of a process."""
-
-
 @pytest.fixture
 def entries_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every entry is written, not one in a while; few samples are multiplied in passes too."""
@@ -168,21 +164,6 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(plan_fits(*args, **options), whole=False, room=12**2 * 8)
 
     monkeypatch.setattr("dhsk.validation.exact.plan_fits", planned)
-
-
-def kill_after(monkeypatch: pytest.MonkeyPatch, last: int) -> list[str]:
-    """End at the entry of that number; names of the entries that are written until then."""
-    put, names = Checkpoint.put, list[str]()
-
-    def counted(self: Checkpoint, name: str, *given: Any) -> None:
-        put(self, name, *given)
-        if self.folder is not None:
-            names.append(name)
-            if len(names) == last:
-                raise _KilledError
-
-    monkeypatch.setattr(Checkpoint, "put", counted)
-    return names
 
 
 def bits(found: Any) -> Any:
@@ -227,6 +208,6 @@ def test_killed_after_each_entry_it_resumes_to_the_same_bits(
     for last in np.unique(np.linspace(1, len(names), MOST_KILLS, dtype=int)).tolist():
         with monkeypatch.context() as patched:
             kill_after(patched, last)
-            with pytest.raises(_KilledError):
+            with pytest.raises(KilledError):
                 run(tmp_path / str(last))
         assert bits(run(tmp_path / str(last))) == whole, f"killed after entry {last}"

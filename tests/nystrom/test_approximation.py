@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
-from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
@@ -22,6 +21,7 @@ from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.nystrom.room import ApproximationNeed, plan_here
 from dhsk.results.low_rank import SELECTIONS, LowRank
 from dhsk.samples import ZeroRows, open_samples
+from tests.killed import KilledError, kill_after
 
 SAME = 1e-9
 """What landmarks with pivots of a thousandth of the diagonal cost: eps of sums, times a thousand,
@@ -187,10 +187,6 @@ def test_all_ways_choose_the_same(X: Any, tier: Any) -> None:
             assert other.trace_error == pytest.approx(found[0].trace_error, abs=SAME)
 
 
-class _KilledError(Exception):
-    """Stands for a kill."""
-
-
 @pytest.mark.slow
 def test_workers_give_what_this_process_gives(
     X: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -200,14 +196,14 @@ def test_workers_give_what_this_process_gives(
 
     def end(progress: Any) -> None:
         if progress.stage == "landmarks" and progress.done > 40:
-            raise _KilledError
+            raise KilledError
 
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
         one = made(X, oversampling=2, client=client)
-        with pytest.raises(_KilledError):
+        with pytest.raises(KilledError):
             made(X, oversampling=2, client=client, journal=tmp_path, report=end)
         assert len(list(tmp_path.iterdir())) == 1
         two = made(X, oversampling=2, client=client, journal=tmp_path)
@@ -297,14 +293,14 @@ def test_a_choice_goes_on_where_it_was(
     def report(progress: Any, until: int | None = None) -> None:
         if progress.stage == "landmarks":
             if until is not None and len(seen) == until:
-                raise _KilledError
+                raise KilledError
             seen.append(progress.done)
 
     straight = made(X, 120, oversampling=1.2, report=report)
     whole_run = len(seen)
     seen.clear()
     options = {"oversampling": 1.2, "journal": tmp_path}
-    with pytest.raises(_KilledError):
+    with pytest.raises(KilledError):
         made(X, 120, report=lambda p: report(p, rounds), **options)
     seen.clear()
     resumed = made(X, 120, report=report, **options)
@@ -331,21 +327,6 @@ def bits(found: Approximation) -> Any:
     return found.root.tobytes(), found.trace_error, values, whole(found).tobytes()
 
 
-def entries_written(monkeypatch: pytest.MonkeyPatch, last: int = 0) -> list[str]:
-    """Names of the entries that are written, of which the last one ends the process."""
-    put, names = Checkpoint.put, list[str]()
-
-    def counted(self: Checkpoint, name: str, *given: Any) -> None:
-        put(self, name, *given)
-        if self.folder is not None:
-            names.append(name)
-            if len(names) == last:
-                raise _KilledError
-
-    monkeypatch.setattr(Checkpoint, "put", counted)
-    return names
-
-
 @pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("selection", ["rpcholesky", "uniform"])
 @pytest.mark.parametrize("name", TIERS)
@@ -358,17 +339,17 @@ def test_killed_after_any_entry_it_does_no_part_again(
     options: dict[str, Any] = {"k": 50, "oversampling": 1.5, "selection": selection}
     straight = bits(made(X, **options))
     with monkeypatch.context() as patched:
-        every = entries_written(patched)
+        every = kill_after(patched, 0)
         assert bits(made(X, journal=tmp_path / "whole", **options)) == straight
     assert len(every) > 3
     for last in np.unique(np.linspace(1, len(every), 7, dtype=int)).tolist():
         journal = tmp_path / str(last)
         with monkeypatch.context() as patched:
-            entries_written(patched, last)
-            with pytest.raises(_KilledError):
+            kill_after(patched, last)
+            with pytest.raises(KilledError):
                 made(X, journal=journal, **options)
         with monkeypatch.context() as patched:
-            rest = entries_written(patched)
+            rest = kill_after(patched, 0)
             assert bits(made(X, journal=journal, **options)) == straight
         # Parts are found again once the entry is written that lists them.
         unlisted = len(list(takewhile(re.compile(r"-\d+-\d+$").search, every[:last][::-1])))
