@@ -351,6 +351,7 @@ def test_killed_after_any_entry_it_does_no_part_again(
         with monkeypatch.context() as patched:
             rest = kill_after(patched, 0)
             assert bits(made(X, journal=journal, **options)) == straight
+        assert not [file for file in journal.iterdir() if "-round-" in file.name]
         # Parts are found again once the entry is written that lists them.
         unlisted = len(list(takewhile(re.compile(r"-\d+-\d+$").search, every[:last][::-1])))
         assert len(rest) == len(every) - last + unlisted
