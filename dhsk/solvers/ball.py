@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, union
+from dhsk.solvers.dual import subtract_products
 from dhsk.solvers.smo import ascend
-from dhsk.solvers.sources import ArraySource, Combination, Source, products
+from dhsk.solvers.sources import Combination, Source, products
 
 _ROUNDS: Final = 3
 """Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
@@ -77,10 +78,18 @@ def smallest_ball(K: NDArray[Any], tol: float = 1e-6) -> Ball:
     n = len(K)
     s = np.diagonal(K).astype(np.float64) / 2
     rounding = n * np.finfo(np.float64).eps * float(np.abs(s).max())
-    b, lower, upper = np.full(n, 1 / n), np.zeros(n), np.ones(n)
-    f = s - _times(K, b)
+    lower, upper, steps = np.zeros(n), np.ones(n), 0
+    b = np.full(n, 1 / n)
+    f = _differences(K, s, b)
     radius2, gap = _judge(s, b, f)
-    steps = 0
+    # The mean is near the centre only if most samples are on the surface. Else steps from there
+    # would take each other sample away: 1,080 digits took 1,050 to 1,080 steps, and 30 to 130 from
+    # the sample that is farthest from the mean.
+    if gap > tol:
+        farthest = int(f.argmax())
+        b = np.zeros(n)
+        b[farthest] = 1.0
+        f = s - K[farthest, :n]
     for _ in range(_ROUNDS):
         if gap <= tol:
             break
@@ -88,7 +97,7 @@ def smallest_ball(K: NDArray[Any], tol: float = 1e-6) -> Ball:
         # sample is farther than its diameter: radius2 is at most 4 times the optimum.
         violation = max(tol * radius2 / 8, rounding)
         more, _ = ascend(K, (lower, upper), b, f, violation, max(_MAX_STEPS, 100 * n))
-        f = s - _times(K, b)
+        f = _differences(K, s, b)
         radius2, gap = _judge(s, b, f)
         steps += more
     return Ball(radius2, gap, steps, exact=True)
@@ -161,9 +170,11 @@ def capacity(norm2: float, radius2: float, n: int) -> Capacity:
     return Capacity(margin=norm2**-0.5 if norm2 > 0 else None, vc=vc, effective=n / vc)
 
 
-def _times(K: NDArray[Any], b: Floats) -> Floats:
-    """Product of a padded matrix with b, in float64."""
-    return ArraySource(K[:, : len(K)]).product(b[:, None])[:, 0]
+def _differences(K: NDArray[Any], s: Floats, b: Floats) -> Floats:
+    """What s - K b is in float64, for a padded matrix."""
+    f = s.copy()
+    subtract_products(K, b[None], f[None])
+    return f
 
 
 def _judge(s: Floats, b: Floats, f: Floats) -> tuple[float, float]:

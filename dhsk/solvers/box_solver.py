@@ -18,8 +18,8 @@ from dhsk.arrays import Floats
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.block_steps import BlockState, BlockSteps
 from dhsk.solvers.box import BoxFit, BoxProblem
-from dhsk.solvers.dual import MAX_STEPS, SINGLE_TOLERANCE
-from dhsk.solvers.smo import ascend, largest_entry, matrix_bytes
+from dhsk.solvers.dual import MAX_STEPS
+from dhsk.solvers.smo import SINGLE_TOLERANCE, ascend, largest_entry, matrix_bytes
 from dhsk.solvers.sources import ArraySource, Source
 from dhsk.solvers.whole import FINE_SAMPLES, FINE_TOLERANCE, MORE_STEPS
 

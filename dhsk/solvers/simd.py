@@ -27,12 +27,14 @@ TAU."""
 class _Block(VectorCode):
     """Code of a call on 64 entries of some arrays from index start, vector by vector.
 
-    Context and builder are those that numba passes to a code generator.
+    It computes in the type of the gradient f. Context and builder are those that numba passes to a
+    code generator.
     """
 
-    def __init__(self, context: Any, builder: Any, start: Any) -> None:
+    def __init__(self, context: Any, builder: Any, f: Any, start: Any) -> None:
         super().__init__(context, builder, _WIDTH)
         self._start = start
+        self._kind = SINGLE if f.dtype == types.float32 else DOUBLE
 
     def places(self) -> Iterator[Any]:
         """Index of the first entry of each vector of the block."""
@@ -40,8 +42,16 @@ class _Block(VectorCode):
             yield self._builder.add(self._start, ir.Constant(self._start.type, offset))
 
     def load(self, pointer: Any, place: Any) -> Vector:
-        """Read a vector as doubles."""
-        return super().load(pointer, place).to(DOUBLE)
+        """Read a vector in the type of the gradient."""
+        return super().load(pointer, place).to(self._kind)
+
+    def repeated(self, number: Any) -> Vector:
+        """Vector of one double."""
+        return super().repeated(number).to(self._kind)
+
+    def double(self, number: Any) -> Any:
+        """An entry as a double."""
+        return number if number.type == DOUBLE else self._builder.fpext(number, DOUBLE)
 
 
 def _type_update(
@@ -50,7 +60,7 @@ def _type_update(
     """Subtract step (row_i - row_j) from f in a block; return the largest f + shut."""
 
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        code = _Block(context, builder, args[5])
+        code = _Block(context, builder, f, args[5])
         values, closed, first, second = (
             code.pointer(kind, array)
             for kind, array in zip((f, shut, row_i, row_j), args[:4], strict=True)
@@ -61,7 +71,7 @@ def _type_update(
             new = difference.times_plus(steps, code.load(values, at))
             code.store(new, values, at)
             largest = (new + code.load(closed, at)).extreme(">", largest)
-        return largest.over_all(">")  # type: ignore[union-attr]  # there is a vector
+        return code.double(largest.over_all(">"))  # type: ignore[union-attr]  # there is a vector
 
     return types.float64(f, shut, row_i, row_j, step, start), generate
 
@@ -76,12 +86,12 @@ def _type_gain(
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        code = _Block(context, builder, args[6])
+        code = _Block(context, builder, f, args[6])
         values, closed, norms, products = (
             code.pointer(kind, array)
             for kind, array in zip((f, shut, diagonal, row), args[:4], strict=True)
         )
-        top, norm, minus_two = code.repeated(args[4]), code.repeated(args[5]), code.constant(-2.0)
+        top, norm, minus_two = *map(code.repeated, args[4:6]), code.repeated(DOUBLE(-2.0))
         least, nothing = code.constant(SMALLEST_CURVATURE, SINGLE), code.constant(0.0, SINGLE)
         best = smallest = None
         for at in code.places():
@@ -92,7 +102,7 @@ def _type_gain(
             best = (d * (d / a.to(SINGLE).extreme(">", least))).extreme(">", best)
         assert best is not None
         assert smallest is not None
-        found = builder.fpext(best.over_all(">"), DOUBLE), smallest.over_all("<")
+        found = code.double(best.over_all(">")), code.double(smallest.over_all("<"))
         return context.make_tuple(builder, signature.return_type, found)
 
     pair = types.UniTuple(types.float64, 2)  # type: ignore[no-untyped-call]

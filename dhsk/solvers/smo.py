@@ -21,6 +21,13 @@ from dhsk.solvers.simd import BLOCK, SMALLEST_CURVATURE, gain_of_block, update_b
 
 _EPS: Final = float(np.finfo(np.float64).eps)
 
+SINGLE_TOLERANCE: Final = 1e-4
+"""Violation down to which steps are made in float32; below it they follow rounding errors."""
+
+_SINGLE_ROUNDINGS: Final = 64 * float(np.finfo(np.float32).eps)
+"""Least violation to which gradients are updated in float32, for a largest gradient of 1: an update
+leaves half a unit in the last place, and those of 10,000 steps some 60."""
+
 _ROUNDINGS: Final = 16.0
 """Roundings of the sum of absolute coefficients within which a coefficient is at its bound. Weights
 times C leave 3 of them between the sums of two classes that are equal in exact arithmetic; the rest
@@ -139,9 +146,19 @@ def ascend(
     """
     if diagonal is None:
         diagonal = diagonal_of(K)
-    limits = float(tol), float(zone)
-    steps, violation = _ascend(K, diagonal, bounds, b, f, limits, max_steps)
+    state = _state_of(K, f, tol)
+    diagonal, limits = diagonal.astype(state.dtype, copy=False), (float(tol), float(zone))
+    steps, violation = _ascend(K, diagonal, bounds, b, state, limits, max_steps)
+    f[:] = state  # the same array in float64
     return steps, max(0.0, violation)
+
+
+def _state_of(K: NDArray[Any], f: Floats, tol: float) -> NDArray[Any]:
+    """The gradient in the type in which it is updated: that of K if its rounding allows."""
+    largest = float(np.abs(f).max(initial=0.0))
+    if K.dtype == np.float32 and tol >= max(SINGLE_TOLERANCE, _SINGLE_ROUNDINGS * largest):
+        return f.astype(np.float32)
+    return f
 
 
 @compiled(error_model="numpy")
@@ -155,8 +172,9 @@ def _ascend(
     max_steps: int,
 ) -> tuple[int, float]:
     """Compiled part of `ascend`."""
-    (n, length), (lower, upper) = K.shape, bounds
-    f, grow, shrink = np.zeros(length), np.full(length, -np.inf), np.full(length, np.inf)
+    (n, length), (lower, upper), dtype = K.shape, bounds, gradient.dtype
+    f, grow = np.zeros(length, dtype), np.full(length, -np.inf, dtype)
+    shrink = np.full(length, np.inf, dtype)
     f[:n] = gradient
     for k in range(n):
         grow[k], shrink[k] = gates(b[k], lower[k], upper[k], limits[1])
@@ -192,13 +210,13 @@ def _steps(
     0, if its loss changes there. Limits are the tolerance and the zone.
     """
     (lower, upper), (f, grow, shrink), (tol, zone) = bounds, state, limits
-    entry = _largest(diagonal, K[0, : len(K)])
+    entry, unit = _largest(diagonal, K[0, : len(K)]), 4.0 * np.finfo(f.dtype).eps
     steps, size = 0, np.abs(b).sum()
     largest = np.abs(f).max()
     i, highest = _move(f, grow, K[0], K[0], 0.0)
     while i >= 0:
         j, lowest = _partner(f, shrink, diagonal, K[i], highest, diagonal[i])
-        least = max(tol, rounding_of(largest, entry, size))
+        least = max(tol, rounding_of(largest, entry, size), unit * max(abs(highest), abs(lowest)))
         if j < 0 or highest - lowest <= least or steps == max_steps:
             return steps, highest, lowest
         curvature = max(diagonal[i] + diagonal[j] - 2.0 * K[i, j], SMALLEST_CURVATURE)

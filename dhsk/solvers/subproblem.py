@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 from dhsk.solvers.dual import (
     LARGEST_SINGLE,
-    SINGLE_TOLERANCE,
     Dual,
     Steps,
     gradient,
@@ -19,7 +18,7 @@ from dhsk.solvers.dual import (
     unfinished,
     violation_and_intercept,
 )
-from dhsk.solvers.smo import largest_entry, padded
+from dhsk.solvers.smo import SINGLE_TOLERANCE, largest_entry, padded
 from dhsk.solvers.sources import Source
 
 

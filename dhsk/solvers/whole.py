@@ -13,7 +13,6 @@ from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.solvers.ball import smallest_ball
 from dhsk.solvers.dual import (
     LARGEST_SINGLE,
-    SINGLE_TOLERANCE,
     Dual,
     Fit,
     Steps,
@@ -23,7 +22,7 @@ from dhsk.solvers.dual import (
     unfinished,
 )
 from dhsk.solvers.problems import Pair
-from dhsk.solvers.smo import largest_entry, matrix_bytes
+from dhsk.solvers.smo import SINGLE_TOLERANCE, largest_entry, matrix_bytes
 from dhsk.solvers.sources import Source
 
 FINE_TOLERANCE: Final = 1e-10
