@@ -142,7 +142,7 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
         """Solve the problem of the samples that are used."""
         source = source_of_fit(rows, used, kernel_in(self.kernel_, self._unit))
         room, most = own_room(run.memory), self._most_steps
-        check_room(len(used), source.dtype, room, most)
+        check_room(len(used), source.dtype, room)
         limits = Limits(self.tol, room, most, fine_tolerance(problem))
         return solve_box(source, problem, np.zeros(len(used)), limits, run.report)
 

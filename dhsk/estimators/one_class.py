@@ -89,7 +89,7 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
         self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[used[chosen]])
         source = source_of_fit(rows, used, kernel_in(self.kernel_, self.unit_))
-        check_room(n, source.dtype, room, self._most_steps)
+        check_room(n, source.dtype, room)
         limits = Limits(self.tol, room, self._most_steps)
         return solve_one_class(source, weights, self.nu, limits, run.report)
 

@@ -2,20 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 
 from dhsk.models.pair_fits import PairSolver
 from dhsk.models.pair_tasks import PairFits
-from dhsk.models.single import check_whole
-from dhsk.solvers.dual import Fit, Steps, certify, gradient, improve
+from dhsk.solvers.dual import Fit, certify
+from dhsk.solvers.limited import LimitedSteps
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.sources import Source
 
 
 @dataclass(eq=False)
 class LimitedSolver(PairSolver):
-    """Solves pairs of classes one by one, each on its whole matrix in at most some steps."""
+    """Solves pairs of classes one by one, each in at most some steps."""
 
     most: int = 0
     """Most steps of a pair of classes."""
@@ -31,9 +32,12 @@ class LimitedSolver(PairSolver):
 
     def _improved(self, source: Source, pair: Pair) -> list[Fit]:
         """Improve the coefficients of a pair from 0 on, and certify them."""
-        check_whole(len(pair.members), source.dtype, self.share.room, self.most)
-        K, dual = source.block(pair.members), pair.dual
-        b, f = np.zeros(dual.shape), np.broadcast_to(dual.sign, dual.shape).copy()
-        columns = [c for c in range(len(b)) if not dual.trivial(c)]
-        work = improve(K, dual, b, f, columns, self.tol, Steps(self.most, self.most * len(b)))
-        return certify(dual, b, gradient(K, dual, b), work, self.tol)
+        how = LimitedSteps(source, pair.members, self.share.room, self.told)
+        dual, b, work = pair.dual, np.zeros(pair.dual.shape), np.zeros((2, pair.dual.shape[0]))
+        for c in range(len(b)):
+            if not dual.trivial(c):
+                begin = perf_counter()
+                steps = how.ascend(dual.sign, dual.bounds(c), b[c], self.tol, self.most)
+                work[:, c] = steps, perf_counter() - begin
+        f = np.stack([how.gradient(dual.sign, own) for own in b])
+        return certify(dual, b, f, work, self.tol)

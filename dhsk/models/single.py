@@ -28,24 +28,11 @@ def fitted_rows(rows: Rows, chosen: Indices, kernel: Kernel) -> Rows:
     return unit_vectors(chosen, rows.shape[1]) if given else rows[chosen]
 
 
-def check_room(n: int, dtype: "np.dtype[Any]", room: int, most: int | None) -> None:
-    """Raise BudgetError if a fit cannot have the smallest matrix of a block, or of all samples."""
-    if most is not None:
-        check_whole(n, dtype, room, most)
-        return
+def check_room(n: int, dtype: "np.dtype[Any]", room: int) -> None:
+    """Raise BudgetError if a fit cannot have the smallest matrix of a block."""
     least = 2 * matrix_bytes(min(n, SMALLEST_BLOCK), dtype)
     if least > room:
         raise BudgetError(
             f"a fit of {n:,} samples takes {format_bytes(least)} beside them, but there is "
             f"room for {format_bytes(room)}: give more memory"
-        )
-
-
-def check_whole(n: int, dtype: "np.dtype[Any]", room: int, most: int) -> None:
-    """Raise BudgetError if a fit of at most some steps cannot have the matrix of n samples."""
-    if matrix_bytes(n, dtype) > room:
-        raise BudgetError(
-            f"a fit with max_iter={most} is made on the whole matrix, which takes "
-            f"{format_bytes(matrix_bytes(n, dtype))}, but there is room for {format_bytes(room)}: "
-            "allow more memory, or leave out max_iter"
         )

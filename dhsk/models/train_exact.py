@@ -78,7 +78,7 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
         told.expect("fits", counts.pairs)
         kind: Any = PairSolver
         if problem.most_steps is not None:
-            kind = partial(LimitedSolver, most=problem.most_steps)
+            kind = partial(LimitedSolver, most=problem.most_steps, told=run.report)
         solver = kind(
             problem.codes,
             problem.fold_weights,

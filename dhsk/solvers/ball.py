@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, union
-from dhsk.solvers.dual import subtract_products
+from dhsk.solvers.dual import differences
 from dhsk.solvers.smo import ascend
 from dhsk.solvers.sources import Combination, Source, products
 
@@ -80,7 +80,7 @@ def smallest_ball(K: NDArray[Any], tol: float = 1e-6) -> Ball:
     rounding = n * np.finfo(np.float64).eps * float(np.abs(s).max())
     lower, upper, steps = np.zeros(n), np.ones(n), 0
     b = np.full(n, 1 / n)
-    f = _differences(K, s, b)
+    f = differences(K, s, b)
     radius2, gap = _judge(s, b, f)
     # The mean is near the centre only if most samples are on the surface. Else steps from there
     # would take each other sample away: 1,080 digits took 1,050 to 1,080 steps, and 30 to 130 from
@@ -97,7 +97,7 @@ def smallest_ball(K: NDArray[Any], tol: float = 1e-6) -> Ball:
         # sample is farther than its diameter: radius2 is at most 4 times the optimum.
         violation = max(tol * radius2 / 8, rounding)
         more, _ = ascend(K, (lower, upper), b, f, violation, max(_MAX_STEPS, 100 * n))
-        f = _differences(K, s, b)
+        f = differences(K, s, b)
         radius2, gap = _judge(s, b, f)
         steps += more
     return Ball(radius2, gap, steps, exact=True)
@@ -168,13 +168,6 @@ def capacity(norm2: float, radius2: float, n: int) -> Capacity:
     norm2 = max(norm2, 0.0)
     vc = math.ceil(min(radius2 * norm2, n - 1)) + 1
     return Capacity(margin=norm2**-0.5 if norm2 > 0 else None, vc=vc, effective=n / vc)
-
-
-def _differences(K: NDArray[Any], s: Floats, b: Floats) -> Floats:
-    """What s - K b is in float64, for a padded matrix."""
-    f = s.copy()
-    subtract_products(K, b[None], f[None])
-    return f
 
 
 def _judge(s: Floats, b: Floats, f: Floats) -> tuple[float, float]:

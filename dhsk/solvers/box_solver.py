@@ -19,6 +19,7 @@ from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.block_steps import BlockState, BlockSteps
 from dhsk.solvers.box import BoxFit, BoxProblem
 from dhsk.solvers.dual import MAX_STEPS
+from dhsk.solvers.limited import LimitedSteps
 from dhsk.solvers.smo import SINGLE_TOLERANCE, ascend, largest_entry, matrix_bytes
 from dhsk.solvers.sources import ArraySource, Source
 from dhsk.solvers.whole import FINE_SAMPLES, FINE_TOLERANCE, MORE_STEPS
@@ -46,7 +47,7 @@ class Limits:
     room: int
     """Bytes for matrices."""
     most_steps: int | None = None
-    """Steps after which to end, on the whole matrix; None for no bound but the usual one."""
+    """Steps after which to end; None for no bound but the usual one."""
     fine: float = FINE_TOLERANCE
     """Violation to which small problems are solved, if that takes few steps more."""
 
@@ -66,21 +67,22 @@ def solve_box(
     """Solve a problem from a feasible start, whose sum is kept."""
     n = source.n
     if limits.most_steps is not None:
-        return _in_steps(source.block(np.arange(n)), problem, start, limits)
+        return _in_steps(source, problem, start, limits, report)
     if n <= WHOLE and matrix_bytes(n, source.dtype) <= limits.room:
         return _on_whole(source.block(np.arange(n)), problem, start, limits, report)
     return _on_blocks(source, problem, start, limits, report)
 
 
-def _in_steps(K: NDArray[Any], problem: BoxProblem, start: Floats, limits: Limits) -> BoxFit:
+def _in_steps(
+    source: Source, problem: BoxProblem, start: Floats, limits: Limits, report: OnProgress
+) -> BoxFit:
     """Improve the start by at most some steps."""
     assert limits.most_steps is not None
-    b = start.copy()
-    f = _gradient(K, problem, b)
+    how, b = LimitedSteps(source, np.arange(source.n), limits.room, report), start.copy()
     bounds = problem.lower, problem.upper
-    steps, _ = ascend(K, bounds, b, f, limits.tol, limits.most_steps, zone=problem.zone)
+    steps = how.ascend(problem.linear, bounds, b, limits.tol, limits.most_steps, problem.zone)
     problem.settle(b)
-    return BoxFit(b, _gradient(K, problem, b), steps)
+    return BoxFit(b, how.gradient(problem.linear, b), steps)
 
 
 def _on_whole(

@@ -210,12 +210,19 @@ def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
     column is summed in the order of its own coefficients.
     """
     f = np.broadcast_to(dual.sign, b.shape).copy()
-    subtract_products(K, b, f)
+    _subtract_products(K, b, f)
+    return f
+
+
+def differences(K: NDArray[Any], linear: Floats, b: Floats) -> Floats:
+    """What linear - K b is for one column, (n,), as of `gradient`."""
+    f = linear.astype(np.float64)
+    _subtract_products(K, b[None], f[None])
     return f
 
 
 @compiled(error_model="numpy")
-def subtract_products(K: NDArray[Any], b: Floats, f: Floats) -> None:
+def _subtract_products(K: NDArray[Any], b: Floats, f: Floats) -> None:
     """Subtract K b from f, for each column, by the rows of its coefficients, four at a time.
 
     Measured on 1,000 samples and 25 columns, a third of them not 0: 0.7 of the time of one matrix

@@ -172,15 +172,24 @@ def _ascend(
     max_steps: int,
 ) -> tuple[int, float]:
     """Compiled part of `ascend`."""
-    (n, length), (lower, upper), dtype = K.shape, bounds, gradient.dtype
+    state = begin_steps(gradient, K.shape[1], bounds, b, limits[1])
+    steps, highest, lowest = _steps(K, diagonal, bounds, b, state, limits, max_steps)
+    gradient[:] = state[0][: len(gradient)]
+    return steps, highest - lowest
+
+
+@compiled(error_model="numpy")
+def begin_steps(
+    gradient: Floats, length: int, bounds: tuple[Floats, Floats], b: Floats, zone: float
+) -> tuple[Floats, Floats, Floats]:
+    """State of steps: the gradient, and what `gates` adds to it, each padded to `length`."""
+    n, dtype, (lower, upper) = len(b), gradient.dtype, bounds
     f, grow = np.zeros(length, dtype), np.full(length, -np.inf, dtype)
     shrink = np.full(length, np.inf, dtype)
     f[:n] = gradient
     for k in range(n):
-        grow[k], shrink[k] = gates(b[k], lower[k], upper[k], limits[1])
-    steps, highest, lowest = _steps(K, diagonal, bounds, b, (f, grow, shrink), limits, max_steps)
-    gradient[:] = f[:n]
-    return steps, highest - lowest
+        grow[k], shrink[k] = gates(b[k], lower[k], upper[k], zone)
+    return f, grow, shrink
 
 
 @compiled(error_model="numpy")
@@ -206,38 +215,61 @@ def _steps(
 ) -> tuple[int, float, float]:
     """Number of steps, and the highest and lowest gradients in the end.
 
-    The state is the gradient, and what `gates` adds to it. A step ends where a coefficient becomes
-    0, if its loss changes there. Limits are the tolerance and the zone.
+    The state is that of `begin_steps`. Limits are the tolerance and the zone.
     """
-    (lower, upper), (f, grow, shrink), (tol, zone) = bounds, state, limits
+    (f, grow, shrink), (tol, zone) = state, limits
     entry, unit = _largest(diagonal, K[0, : len(K)]), 4.0 * np.finfo(f.dtype).eps
     steps, size = 0, np.abs(b).sum()
     largest = np.abs(f).max()
-    i, highest = _move(f, grow, K[0], K[0], 0.0)
+    i, highest = move(f, grow, K[0], K[0], 0.0)
     while i >= 0:
-        j, lowest = _partner(f, shrink, diagonal, K[i], highest, diagonal[i])
+        j, lowest = partner(f, shrink, diagonal, K[i], highest, diagonal[i])
         least = max(tol, rounding_of(largest, entry, size), unit * max(abs(highest), abs(lowest)))
         if j < 0 or highest - lowest <= least or steps == max_steps:
             return steps, highest, lowest
-        curvature = max(diagonal[i] + diagonal[j] - 2.0 * K[i, j], SMALLEST_CURVATURE)
-        end_i = min(upper[i], 0.0) if zone > 0.0 and b[i] < 0.0 else upper[i]
-        end_j = max(lower[j], 0.0) if zone > 0.0 and b[j] > 0.0 else lower[j]
-        room_i, room_j = end_i - b[i], b[j] - end_j
-        step = min((highest - f[j] - shrink[j]) / curvature, room_i, room_j)
+        free = (highest - (f[j] + shrink[j])) / curvature_of(diagonal[i], diagonal[j], K[i, j])
         size -= abs(b[i]) + abs(b[j])
-        # Bounds are reached exactly.
-        b[i] = end_i if step == room_i else b[i] + step
-        b[j] = end_j if step == room_j else b[j] - step
+        step = take_step((i, j), free, bounds, b, state, zone)
         size += abs(b[i]) + abs(b[j])
-        for k in (i, j):
-            grow[k], shrink[k] = gates(b[k], lower[k], upper[k], zone)
-        i, highest = _move(f, grow, K[i], K[j], step)
+        i, highest = move(f, grow, K[i], K[j], step)
         steps += 1
     return steps, 0.0, 0.0
 
 
 @compiled(error_model="numpy")
-def _move(
+def curvature_of(own: float, other: float, between: float) -> float:
+    """Curvature along a step of two variables, from their entries of the matrix."""
+    return float(max(own + other - 2.0 * between, SMALLEST_CURVATURE))
+
+
+@compiled(error_model="numpy")
+def take_step(
+    pair: tuple[int, int],
+    free: float,
+    bounds: tuple[Floats, Floats],
+    b: Floats,
+    state: tuple[Floats, Floats, Floats],
+    zone: float,
+) -> float:
+    """Let a variable grow and one shrink by `free`, or to a bound; return by how much.
+
+    A step ends where a coefficient becomes 0, if its loss changes there.
+    """
+    (i, j), (lower, upper), (_, grow, shrink) = pair, bounds, state
+    end_i = min(upper[i], 0.0) if zone > 0.0 and b[i] < 0.0 else upper[i]
+    end_j = max(lower[j], 0.0) if zone > 0.0 and b[j] > 0.0 else lower[j]
+    room_i, room_j = end_i - b[i], b[j] - end_j
+    step: float = min(free, room_i, room_j)
+    # Bounds are reached exactly.
+    b[i] = end_i if step == room_i else b[i] + step
+    b[j] = end_j if step == room_j else b[j] - step
+    for k in (i, j):
+        grow[k], shrink[k] = gates(b[k], lower[k], upper[k], zone)
+    return step
+
+
+@compiled(error_model="numpy")
+def move(
     f: Floats, grow: Floats, row_i: NDArray[Any], row_j: NDArray[Any], step: float
 ) -> tuple[int, float]:
     """Update the gradient; return the variable of the highest that may grow, or -1, and that."""
@@ -254,7 +286,7 @@ def _move(
 
 
 @compiled(error_model="numpy")
-def _partner(
+def partner(
     f: Floats, shrink: Floats, diagonal: Floats, row: NDArray[Any], highest: float, own: float
 ) -> tuple[int, float]:
     """Variable of the largest gain that may shrink, or -1, and the lowest gradient of those."""
@@ -267,7 +299,7 @@ def _partner(
     best, found = 0.0, -1
     if place >= 0:
         for k in range(place, place + BLOCK):
-            d = highest - f[k] - shrink[k]
+            d = highest - (f[k] + shrink[k])  # rounded as in the block: 0 of the variable itself
             gain = d * d / max(own + diagonal[k] - 2.0 * row[k], SMALLEST_CURVATURE)
             if d > 0.0 and gain > best:
                 best, found = gain, k

@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.bars import ToldIfLong
-from dhsk.errors import BudgetError, InputError
+from dhsk.errors import InputError
 from dhsk.execution.limits import held_bytes
 
 TOL = 1e-9
@@ -207,12 +207,18 @@ def test_steps_are_bounded() -> None:
     np.testing.assert_allclose(bounded.decision_function(X), free.decision_function(X), atol=CLOSE)
 
 
-def test_bounded_steps_need_the_whole_matrix() -> None:
-    """Which is said if it does not fit."""
+def test_bounded_steps_need_not_the_whole_matrix() -> None:
+    """If it does not fit, a step computes its two rows: the same fit."""
     X, y = np.random.default_rng(0).normal(size=(6000, 2)), np.arange(6000) % 2
     room = held_bytes() + 300_000_000  # of the 432 MB that the matrix takes
-    with pytest.raises(BudgetError, match="a fit with max_iter=5 is made on the whole matrix"):
-        dhsk.SVC(max_iter=5, memory=room).fit(X, y)
+    models = []
+    for memory in ("4GB", room):
+        with pytest.warns(ConvergenceWarning, match=r"terminated early \(max_iter=50\)"):
+            models.append(dhsk.SVC(max_iter=50, memory=memory).fit(X, y))
+    whole, on_rows = models
+    np.testing.assert_array_equal(on_rows.support_, whole.support_)
+    np.testing.assert_allclose(on_rows.dual_coef_, whole.dual_coef_, atol=CLOSE)
+    assert (on_rows.n_iter_, on_rows.kkt_violation_) == (50, pytest.approx(whole.kkt_violation_))
 
 
 # Files and parameters

@@ -17,6 +17,8 @@ ENOUGH = 1_000_000
 
 EPS = float(np.finfo(np.float64).eps)
 
+EPS32 = float(np.finfo(np.float32).eps)
+
 SLSQP = 1e-8
 """Above the accuracy that SLSQP reaches with ftol 1e-14 on objectives about 1."""
 
@@ -306,6 +308,49 @@ def test_float32_is_read_as_it_is(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(one[0], two[0])
     np.testing.assert_array_equal(one[1], two[1])
     assert one[2:] == two[2:]
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 140),
+    rank=st.integers(1, 70),
+    log_C=st.floats(-3, 3),
+    log_scale=st.floats(-1, 3),
+    zone=st.sampled_from([0.0, 0.1]),
+)
+def test_gradients_in_float32_end(
+    seed: int, n: int, rank: int, log_C: float, log_scale: float, zone: float
+) -> None:
+    """Where the tolerance allows them: at the violation they say, up to their rounding."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, rank)) / np.sqrt(rank)
+    X[n // 2] = X[0]
+    K, s = (X @ X.T).astype(np.float32), 10.0**log_scale * rng.normal(size=n)
+    largest, tol = 10.0**log_C, 1e-4 * 10.0**log_scale
+    b, f = np.zeros(n), s.copy()
+    bounds = np.full(n, -largest), np.full(n, largest)
+    steps, left = ascend(wide(K, np.float32), bounds, b, f, tol, ENOUGH, zone=zone)
+    assert steps < ENOUGH
+    # Each update leaves half a unit in the last place of a gradient of at most |s| + |K| |b|.
+    size = np.abs(s).max() + np.abs(K).max() * (1 + np.abs(b).sum())
+    rounding = EPS32 * (10 + steps + n) * size
+    np.testing.assert_allclose(f, s - K.astype(np.float64) @ b, rtol=0, atol=rounding)
+    assert left <= max(tol, 4 * EPS32 * size)
+
+
+def test_float32_gradients_are_for_tolerances_above_their_rounding() -> None:
+    """A violation below it is reached in float64."""
+    rng = np.random.default_rng(0)
+    K, s = problem(rng, 90)
+    single = K.astype(np.float32)
+    for scale in (1.0, 1e6):
+        b, f = np.zeros(90), scale * s
+        bounds = box(s, 10.0 * scale)
+        ascend(wide(single, np.float32), bounds, b, f, 1e-3, ENOUGH)
+        exact = scale * s - single.astype(np.float64) @ b
+        error = np.abs(f - exact).max()
+        assert (error < 1e-12 * scale) == (scale > 1.0)
+        assert error < 1e-4
 
 
 def test_matrix_bytes_count_padding_and_copy() -> None:
