@@ -19,7 +19,7 @@ from dhsk.gram.memory import CSR_ROW_BYTES, csr_entry_bytes
 from dhsk.gram.passes import grouped
 from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.indexing import by_block
-from dhsk.gram.storage.staged import StagedSamples
+from dhsk.gram.storage.staged import DENSE_CHUNK_BYTES, StagedSamples
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import centres_of
 from dhsk.models.class_blocks import ClassBlocks
@@ -79,25 +79,35 @@ def row_bytes(G: GramMatrix) -> float:
 class RowsCache:
     """Rows of the samples of a matrix, kept in memory once they were read.
 
-    Samples that are anywhere in a store take as long to read as most of it.
+    Samples that are anywhere in a store take as long to read as most of it: few entries are all
+    read at once.
     """
 
     def __init__(self, G: GramMatrix) -> None:
         self._G = G
-        self._samples: Indices = np.empty(0, np.intp)
-        self._rows: Any = None
+        self._kept: tuple[Indices, Any] = np.empty(0, np.intp), None  # threads see both or neither
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether the first use reads all rows, as they are few bytes."""
+        return self._G.shape[0] * row_bytes(self._G) <= DENSE_CHUNK_BYTES
 
     def take(self, samples: Indices) -> Rows:
         """Rows of some samples, each once, in their order, (m, dim)."""
-        if not np.isin(samples, self._samples, assume_unique=True).all():
-            wanted = union([self._samples, samples], self._G.shape[0])
-            if len(wanted) * row_bytes(self._G) > KEPT_BYTES:
-                wanted = np.sort(samples)
-            self._samples, self._rows = wanted, self._read(wanted)
-        rows: Rows = self._rows[np.searchsorted(self._samples, samples)]
+        known, kept = self._kept
+        if not np.isin(samples, known, assume_unique=True).all():
+            n = self._G.shape[0]
+            known = np.arange(n) if self.holds_all else union([known, samples], n)
+            if len(known) * row_bytes(self._G) > KEPT_BYTES:
+                known = np.sort(samples)
+            kept = self._read(known)
+            self._kept = known, kept
+        rows: Rows = kept[np.searchsorted(known, samples)]
         return rows
 
     def _read(self, samples: Indices) -> Any:
+        if self.holds_all:
+            return self._G.staged_rows(samples)
         cores = core_count()
         size = max(1, -(-len(samples) // (_PARTS * cores)))
         parts = ((samples[part],) for part in blocks(len(samples), size))
@@ -138,7 +148,9 @@ class GramSource:
             return K
         if not self._computing_pays(len(members)):
             return self.G.submatrix(members, repeat_to_padded(members))
-        rows = RowsSource(self.G.staged_rows(members), self.G.kernel)
+        few = self.computes and self._rows.holds_all
+        read = self._rows.take if few else self.G.staged_rows
+        rows = RowsSource(read(members), self.G.kernel)
         return rows.block(np.arange(rows.n)).astype(self.dtype, copy=False)
 
     def _computing_pays(self, count: int) -> bool:

@@ -14,7 +14,7 @@ from dhsk.solvers.block_steps import SETS_PART, BlockSteps, entries_of_pair, sol
 from dhsk.solvers.decomposition import Decomposition, Round, RoundWatch
 from dhsk.solvers.rounds import solve_in_rounds
 from dhsk.solvers.smo import matrix_bytes
-from dhsk.solvers.sources import Source
+from dhsk.solvers.sources import ArraySource, Source
 from dhsk.solvers.whole import (
     FINE_SAMPLES,
     BegunPairs,
@@ -32,6 +32,9 @@ images of MNIST took 2.5 times as long in steps, with a tenth of the labels draw
 
 STEPS_SHARE: Final = 0.05
 """As `SUPPORT_SHARE` of working sets, where steps on blocks are the other way."""
+
+APART: Final = ArraySource(np.zeros((0, 0)))
+"""In the place of the source of a task to which it is sent apart."""
 
 Way: TypeAlias = Literal["whole matrices", "working sets", "rounds"]
 """How the problems of a pair are solved, see `way_of`."""
@@ -116,16 +119,20 @@ def _solve_whole(
 ) -> Iterator[Solved]:
     """Solve pairs on their whole matrices, in as many tasks as each takes."""
     known, begun = dict[Any, PairTask](), BegunPairs(watch.checkpoint, watch.name)
+    shared = dict[int, Any]()  # a source keeps what its tasks read
 
-    def going_on(some: Iterable[PairTask]) -> Iterator[tuple[PairTask, float, bool]]:
+    def going_on(some: Iterable[PairTask]) -> Iterator[tuple[Any, PairTask, float, bool]]:
         for task in some:
             known[task.key] = task
-            yield replace(task, begun=begun.of(task.key, len(task.pair.members))), tol, fine
+            if id(task.source) not in shared:
+                shared[id(task.source)] = executor.share(task.source)
+            before = begun.of(task.key, len(task.pair.members))
+            yield shared[id(task.source)], replace(task, source=APART, begun=before), tol, fine
 
     left: Iterable[PairTask] = tasks
     while left:
         open_ = []
-        for found in executor.run(solve_whole, going_on(left)):
+        for found in executor.run(_solve_shared, going_on(left)):
             if isinstance(found, Unsolved):
                 begun.put(found)
                 open_.append(known[found.key])
@@ -133,6 +140,11 @@ def _solve_whole(
                 yield found
                 begun.drop(found[0])
         left = open_
+
+
+def _solve_shared(source: Source, task: PairTask, tol: float, fine: bool) -> Solved | Unsolved:
+    """Solve a pair on the whole matrix of a source that is sent once: the task of a worker."""
+    return solve_whole(replace(task, source=source), tol, fine)
 
 
 def _first_part(watch: RoundWatch) -> Callable[[Round], None]:

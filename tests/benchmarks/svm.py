@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, load_npz
+from sklearn.datasets import load_digits
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
@@ -214,6 +215,10 @@ def to_grid(options: argparse.Namespace) -> None:
     ranked = sorted(Counter(cohorts.tolist()).items(), key=lambda item: (-item[1], item[0]))
     chosen = np.isin(cohorts, [name for name, _ in ranked[:10]])
     compare_grid("ten tumour cohorts", csr_array(counts[chosen]), cohorts[chosen])
+    digits, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    noisy = [np.maximum(digits + 2 * rng.normal(size=digits.shape), 0) for _ in range(3)]
+    compare_grid("digits three times, with noise", np.concatenate(noisy), np.tile(y, 3))
 
 
 def compare_grid(name: str, X: Any, y: NDArray[Any]) -> None:

@@ -356,6 +356,13 @@ def test_rows_are_kept(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         return staged(self, rows)
 
     monkeypatch.setattr(GramMatrix, "staged_rows", watched)
+    source, some = GramSource(G), np.array([4, 3, 90])
+    for _ in range(2):
+        K = source.block(some)[:, :3]
+        close(K, HEAT(dhsk.hyperspherical_map(samples())[some]), G.dtype)
+    assert read == [X.shape[0]]  # few bytes are all read at once
+    read.clear()
+    monkeypatch.setattr("dhsk.models.gram_source.DENSE_CHUNK_BYTES", 0)
     cache = RowsCache(G)
     first, second = np.array([5, 100, 3, 77]), np.array([77, 5])
     for chosen, count in ((first, 4), (second, 4), (np.array([9, 3]), 4 + 5)):
