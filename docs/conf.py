@@ -48,8 +48,8 @@ html_context = {"default_mode": "auto"}
 html_sidebars = {  # pages without others below them have room instead
     page: []
     for page in (
-        "benchmarks", "choosing", "commands", "files", "glossary", "large", "limits",
-        "mathematics", "s3", "start",
+        "benchmarks", "choosing", "commands", "files", "from_scikit_learn", "glossary", "large",
+        "limits", "mathematics", "s3", "start", "tasks",
     )
 }  # fmt: skip
 html_theme_options = {

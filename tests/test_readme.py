@@ -35,6 +35,11 @@ def test_python_of_the_readme_runs(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").exists()
 
 
+def test_readme_is_short() -> None:
+    """A newcomer reads all of it."""
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     """Relative links name files of the repository."""

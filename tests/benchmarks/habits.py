@@ -1,4 +1,4 @@
-"""Kernels beside what is usually done, on the same folds: README's table "Does it help me?".
+"""Kernels beside what is usually done, on the same folds: the table of docs/choosing.md.
 
 Run as ``python tests/benchmarks/habits.py --data DIR``; DIR, or the environment variable DHSK_DATA,
 holds the files that the READMEs of the examples name. It prints the best mean accuracy of five

@@ -1,4 +1,4 @@
-"""Bad input at every door: one sentence, the exit code that README names, nothing left behind."""
+"""Bad input at every door: one sentence, the exit code of docs/commands.md, nothing left behind."""
 
 import os
 import pickle

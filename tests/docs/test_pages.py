@@ -3,11 +3,12 @@
 CI runs them by `tests.docs.pages` in place of the first test, where no extras are installed.
 """
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import RUN, differences, run_commands, run_python
+from tests.docs.pages import DOCS, RUN, blocks_of, differences, run_commands, run_python
 
 
 @pytest.mark.slow
@@ -18,6 +19,16 @@ def test_pages_show_what_happens(
     """In an empty folder of the page's own, and in one Python."""
     monkeypatch.chdir(tmp_path)
     assert differences(name) == []
+
+
+def test_lines_of_users_of_scikit_learn_are_run() -> None:
+    """Both columns of the table, theirs and ours, are in the code below it."""
+    page = DOCS / "from_scikit_learn.md"
+    code = "".join(text for _, text in blocks_of(page))
+    table = re.findall(r"^\| `(.+)` \| `(.+)` \|$", page.read_text(encoding="utf-8"), re.M)
+    missing = [line for pair in table for line in pair if f" = {line}" not in code]
+    assert len(table) == 10
+    assert missing == []
 
 
 def test_wrong_pages_are_seen() -> None:
