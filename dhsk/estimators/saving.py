@@ -13,7 +13,7 @@ from dhsk.estimators.documentation import describe
 from dhsk.kernels import Kernel
 from dhsk.models.files import FittedState, Loaded, load_any, read_by, save_fitted
 from dhsk.objects.places import Place
-from dhsk.samples.memory import refuse_anndata, refuse_gram, refuse_texts
+from dhsk.samples.memory import as_table, refuse_anndata, refuse_gram, refuse_texts
 from dhsk.samples.names import names_in, table_in_order
 
 DEPRECATED: Final = "deprecated"
@@ -151,7 +151,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         refuse_anndata(X)
         refuse_gram(X)
         refuse_texts(X, type(self).__name__)
-        X = self._in_order(X, reset=options.get("reset", True))
+        X = self._in_order(as_table(X), reset=options.get("reset", True))
         return validate_data(self, X, accept_sparse="csr", **options)
 
     @property

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape
-from dhsk.samples.names import listed, names_in
+from dhsk.samples.names import columns_of, listed, names_in, some_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,26 +97,44 @@ def from_anndata(adata: Any) -> Samples:
 
 
 def from_table(X: Any, drop_columns: Sequence[str] = (), id_column: str | None = None) -> Samples:
-    """Wrap an array, a sparse matrix, or a table such as a pandas DataFrame.
+    """Wrap an array, a sparse matrix, or a table of pandas, polars, Arrow or what streams Arrow's.
 
     `drop_columns` and `id_column` are columns of the table that are not features. Without
     `id_column`, an index of text names the samples. A DataFrame of sparse columns stays sparse.
     Raises `InputError` as `from_memory`, or if there is no such column.
     """
+    X = as_table(X)
     left_out = [*drop_columns, *([] if id_column is None else [id_column])]
-    columns = list(getattr(X, "columns", ()))
+    columns = columns_of(X)
     unknown = next((name for name in left_out if name not in columns), None)
     if unknown is not None:
         known = listed(list(map(str, columns)), 10) or "none"
         raise InputError(f"X has no column {unknown!r}: its columns are {known}")
     ids = getattr(X, "index", None) if id_column is None else list(map(str, X[id_column]))
     if left_out:
-        X = X[[name for name in columns if name not in left_out]]
+        X = some_columns(X, [name for name in columns if name not in left_out])
     dtypes = getattr(X, "dtypes", ())
     if hasattr(X, "sparse") and len(dtypes) and all(hasattr(d, "fill_value") for d in dtypes):
         matrix = X.sparse.to_coo().tocsr()
         return _with_ids(from_memory(matrix, "X", names_in(X.columns) or ()), ids)
     return _with_ids(from_memory(X), ids)
+
+
+def as_table(X: Any) -> Any:
+    """A table that numpy reads of one that streams Arrow data alone, such as a query of DuckDB.
+
+    Anything else is returned as it is. Raises InputError if pyarrow is not installed.
+    """
+    if not hasattr(X, "__arrow_c_stream__") or hasattr(X, "__array__"):
+        return X
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise InputError(
+            "X is a stream of Arrow data, which is read by pyarrow: pip install 'dhsk[parquet]', "
+            "or give a DataFrame"
+        ) from error
+    return pa.table(X)
 
 
 def _with_ids(samples: Any, ids: Any) -> Samples:
@@ -133,11 +151,12 @@ def from_memory(
     """Wrap an array, (n_samples, ...), or a scipy sparse matrix, without copying it.
 
     Trailing axes are flattened. A sparse matrix in another format than CSR is converted. Without
-    `feature_names`, they are the columns of a table such as a pandas DataFrame, if all are strings,
-    as in scikit-learn. Raises `InputError` if `X` is empty, has fewer than two dimensions, is not
-    real or is an inconsistent CSR.
+    `feature_names`, they are the columns of a table, if all are strings, as in scikit-learn. Raises
+    `InputError` if `X` is empty, has fewer than two dimensions, is not real or is an inconsistent
+    CSR.
     """
-    names = names_in(getattr(X, "columns", ()) if feature_names is None else feature_names)
+    columns = columns_of(X)
+    names = names_in(columns if feature_names is None else feature_names)
     if issparse(X):
         return _from_sparse(X, source, names)
     try:
@@ -146,17 +165,17 @@ def from_memory(
         raise InputError(f"{source} is not an array: {' '.join(str(error).split())}") from error
     shape = flat_shape(source, array.shape)
     if array.dtype.kind == "O":
-        array = _from_objects(array, source, getattr(X, "columns", None))
+        array = _from_objects(array, source, columns)
     check_real(source, array.dtype)
     return DenseSamples(source, shape, array, feature_names=names)
 
 
-def _from_objects(array: NDArray[Any], source: str, columns: Any) -> NDArray[np.float64]:
+def _from_objects(array: NDArray[Any], source: str, columns: Sequence[Any]) -> NDArray[np.float64]:
     """Convert objects to numbers, as scikit-learn does, or refuse the first column that is not."""
     try:
         return array.astype(np.float64)
     except (ValueError, TypeError) as error:
-        if array.ndim != 2 or columns is None:
+        if array.ndim != 2 or not columns:
             raise InputError(
                 f"{source} holds Python objects that are not numbers ({error}): leave columns of "
                 "text out, and convert the rest with X.astype(float)"
@@ -165,7 +184,7 @@ def _from_objects(array: NDArray[Any], source: str, columns: Any) -> NDArray[np.
         name = next(name for name, values in pairs if not _all_numbers(values))
         raise InputError(
             f"column {name!r} of {source} holds a value that is not a number ({error}): leave it "
-            f"out, with X.drop(columns={name!r})"
+            f"out, with dhsk.open_samples(X, drop_columns=[{name!r}])"
         ) from error
 
 

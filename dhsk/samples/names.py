@@ -81,14 +81,26 @@ def in_order(
 
 
 def table_in_order(X: Any, names: Sequence[str] | None) -> Any:
-    """Put the columns of a pandas or polars table in the order of `names`, if they are the same.
+    """Put the columns of a table in the order of `names`, if they are the same.
 
     Anything else is returned as it is.
     """
-    own = names_in(getattr(X, "columns", ()))
+    own = names_in(columns_of(X))
     if own is None or names is None or own == tuple(names) or len(set(own)) < len(own):
         return X
-    return X if _beyond(names, own) or _beyond(own, names) else X[list(names)]
+    return X if _beyond(names, own) or _beyond(own, names) else some_columns(X, names)
+
+
+def columns_of(X: Any) -> tuple[Any, ...]:
+    """Names of the columns of a pandas, polars or Arrow table; empty for anything else."""
+    # What Arrow's tables call columns are their values.
+    found = getattr(X, "column_names", None)
+    return tuple(getattr(X, "columns", ()) if found is None else found)
+
+
+def some_columns(X: Any, names: Sequence[Any]) -> Any:
+    """Columns of a table, in this order."""
+    return X.select(list(names)) if hasattr(X, "select") else X[list(names)]
 
 
 def names_in(columns: Iterable[Any]) -> tuple[str, ...] | None:

@@ -62,9 +62,9 @@ def open_samples(
     ----------
     source
         An array, (n_samples, ...), whose trailing axes are flattened; a scipy sparse matrix; a
-        zarr or Dask array, (n_samples, n_features), read by chunks; `Samples`, returned unchanged;
-        an AnnData object, whose `X` is read; texts, a list of strings; or a path or
-        ``s3://BUCKET/NAME``, `FILE` or `FILE:KEY`:
+        table of pandas, polars or Arrow; a zarr or Dask array, (n_samples, n_features), read by
+        chunks; `Samples`, returned unchanged; an AnnData object, whose `X` is read; texts, a list
+        of strings; or a path or ``s3://BUCKET/NAME``, `FILE` or `FILE:KEY`:
 
         - `.npy`: an array;
         - `.npz`: the array `KEY` (by default the only one, or `X`), or a CSR matrix as

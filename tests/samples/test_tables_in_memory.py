@@ -1,5 +1,6 @@
-"""DataFrames and AnnData objects as samples: names, ids, columns that are not features."""
+"""Tables and AnnData objects as samples: names, ids, columns that are not features."""
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,8 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import InputError
+
+pa = pytest.importorskip("pyarrow", reason="tables of Arrow need pyarrow")
 
 
 @pytest.fixture
@@ -86,3 +89,74 @@ def test_a_frame_gives_samples_and_labels(frame: pd.DataFrame) -> None:
         cv=2,
     )
     assert [row["fold"] for row in found.results_] == [0, 1]
+
+
+class Stream:
+    """Arrow data that can be streamed, and nothing else, as what DuckDB and others give."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as a capsule of Arrow's C interface."""
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def polars_of(frame: pd.DataFrame) -> Any:
+    """The same table of polars."""
+    reason = "polars is not installed"
+    return pytest.importorskip("polars", reason=reason).DataFrame(frame.to_dict("list"))
+
+
+OTHERS = {
+    "polars": polars_of,
+    "arrow": lambda frame: pa.table(frame.to_dict("list")),
+    "batch": lambda frame: pa.RecordBatch.from_pydict(frame.to_dict("list")),
+    "stream": lambda frame: Stream(pa.table(frame.to_dict("list"))),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_tables_of_others_are_those_of_pandas(frame: pd.DataFrame, kind: str) -> None:
+    """Names, ids, columns left out, values and labels; without pandas."""
+    table = OTHERS[kind](frame)
+    samples = dhsk.open_samples(table, drop_columns=["kind"], id_column="who")
+    (block,) = samples.blocks(100)
+    np.testing.assert_array_equal(block, frame[["x", "y"]].to_numpy(float))
+    assert samples.feature_names == ("x", "y")
+    assert names_of(samples) == list("abcdefgh")
+    with pytest.raises(InputError, match=r"X has no column 'z': its columns are who, x, kind, y"):
+        dhsk.open_samples(table, drop_columns=["z"])
+    with pytest.raises(InputError, match=r"column 'who' of X .*drop_columns=\['who'\]"):
+        dhsk.open_samples(table)
+    if kind != "stream":
+        assert dhsk.read_labels(table["kind"], 8).tolist() == list("mmmmnnnn")
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_matrices_and_grids_take_tables_of_others(frame: pd.DataFrame, kind: str) -> None:
+    """With the bits that numpy's array gives."""
+    own = frame[["x", "y"]]
+    table = OTHERS[kind](own)
+    X, y = own.to_numpy(), frame["kind"].to_numpy()
+    kernel = dhsk.HeatKernel.at_scale(2, 0.5)
+    G = dhsk.compute_gram(table, kernel)
+    np.testing.assert_array_equal(G[:, :], dhsk.compute_gram(X, kernel)[:, :])
+    asked = {"kernels": [kernel], "C": [1.0, 10.0], "cv": 2}
+    found, expected = (dhsk.cross_validate(one, y, **asked) for one in (table, X))
+    assert [row["score"] for row in found.results_] == [row["score"] for row in expected.results_]
+
+
+def test_a_missing_value_is_named(frame: pd.DataFrame) -> None:
+    """A null of Arrow is no number."""
+    table = pa.table({"x": [1, 2, None], "y": [1, 2, 3]})
+    with pytest.raises(InputError, match=r"row 2, column 0 .* holds nan"):
+        dhsk.compute_gram(table, "heat")
+
+
+def test_a_stream_needs_pyarrow(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it there is one sentence that says so."""
+    stream = Stream(pa.table({"x": [1]}))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"read by pyarrow: pip install 'dhsk\[parquet\]'"):
+        dhsk.open_samples(stream)

@@ -1,0 +1,56 @@
+"""Estimators on tables of pandas, polars and Arrow: names are kept, and matched."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dhsk
+
+N, NAMES = 60, ["beak", "claw", "fin", "wing"]
+
+
+def table_of(kind: str, X: Any, names: list[str]) -> Any:
+    """Columns of an array as a table."""
+    columns = {name: X[:, place] for place, name in enumerate(names)}
+    if kind == "pandas":
+        return pd.DataFrame(columns)
+    reason = f"{kind} is not installed"
+    if kind == "polars":
+        return pytest.importorskip("polars", reason=reason).DataFrame(columns)
+    return pytest.importorskip("pyarrow", reason=reason).table(columns)
+
+
+@pytest.fixture
+def data(counts: Any) -> tuple[Any, Any]:
+    """Two classes that differ in their first column."""
+    X, y = counts(N, len(NAMES)), np.repeat(["a", "b"], N // 2)
+    X[: N // 2, 0] += 5
+    return X, y
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("made", [dhsk.HeatSVC(), dhsk.NystromSVC(20, random_state=0)], ids=repr)
+def test_columns_keep_their_names_and_their_order(
+    kind: str, made: Any, data: Any, tmp_path: Path
+) -> None:
+    """A fit remembers them and refuses others; a loaded model puts them in order."""
+    X, y = data
+    table = table_of(kind, X, NAMES)
+    model = made.fit(table, y)
+    assert model.feature_names_in_.tolist() == NAMES
+    expected = type(made)(**made.get_params()).fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(model.decision_function(table), expected)
+    turned = table_of(kind, X[:, ::-1], NAMES[::-1])
+    with pytest.raises(ValueError, match="must be in the same order"):
+        model.predict(turned)
+    with pytest.raises(ValueError, match=r"unseen at fit time:\n- gill"):
+        model.predict(table_of(kind, X, ["gill", *NAMES[1:]]))
+    model.save(tmp_path / "m")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = type(made).load(tmp_path / "m").decision_function(turned)
+    np.testing.assert_array_equal(found, expected)
