@@ -1,12 +1,14 @@
 """The command `dhsk predict`: labels of samples by a saved model."""
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import ROWS, Rows
@@ -18,13 +20,15 @@ from dhsk.commands.options import Cluster, cluster_options, labels_option, out_o
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import prediction_cost
-from dhsk.commands.table import gathered, option
+from dhsk.commands.table import DATA, gathered, option
+from dhsk.costs import Cost
 from dhsk.errors import InputError
 from dhsk.execution.run import Run
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import Place, written
 from dhsk.samples import Samples, Vectorizer, read_labels
 from dhsk.samples.csv_tables import usual_id_column
+from dhsk.samples.h5ad import NewColumn
 from dhsk.samples.names import in_order
 
 if TYPE_CHECKING:
@@ -37,11 +41,55 @@ DECISION: Final = option(
     "--decision", is_flag=True, help="Write the values of the decision function too."
 )
 
+INTO: Final = option(
+    "--into",
+    metavar="obs/NAME",
+    group=DATA,
+    help="New column for the labels in SAMPLES, an .h5ad file: a copy with it takes its place.",
+)
+REPLACE: Final = option(
+    "--replace", is_flag=True, group=DATA, help="With --into: replace a column of that name."
+)
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Where predictions go: into a table, a column of the samples' file, or both."""
+
+    out: Place | None
+    into: str | None
+    replace: bool
+
+    def check(self, columns: dict[str, Any], *inputs: str | Place | None) -> None:
+        """Refuse a target that is missing or one of the inputs, and columns that have none."""
+        if self.out is None and self.into is None:
+            raise click.UsageError("give --out FILE, or --into obs/NAME for a column of SAMPLES")
+        if self.replace and self.into is None:
+            raise click.UsageError("--replace is for a column of --into: give that too")
+        if self.out is not None:
+            check_out(self.out, *inputs)
+        given = next((f"--{name}" for name, wanted in columns.items() if wanted), None)
+        if self.out is None and given is not None:
+            raise click.UsageError(f"{given} is for the table of --out: --into writes labels alone")
+
+    def column(self, samples: str, n_samples: int) -> NewColumn | None:
+        """The new column, if one is asked for and can be written."""
+        if self.into is None:
+            return None
+        return NewColumn.of(samples, self.into, n_samples, replace=self.replace)
+
+    def say(self, samples: str) -> None:
+        """Print where the predictions are."""
+        column = None if self.into is None else f"{self.into} of {samples}"
+        say(f"output: {', '.join(str(place) for place in (self.out, column) if place is not None)}")
+
 
 @click.command("predict")
 @click.argument("model", type=PlaceParameter())
 @click.argument("samples")
-@out_option.of(help="CSV of the labels.")
+@gathered(
+    "target", _Target, out_option.of(required=False, help="CSV of the labels."), INTO, REPLACE
+)
 @labels_option.of(help="FILE or FILE:COLUMN, to print the accuracy.")
 @gathered("columns", dict, PROBA, DECISION)
 @reading_options
@@ -49,7 +97,7 @@ DECISION: Final = option(
 def predict(
     model: Place,
     samples: str,
-    out: Place,
+    target: _Target,
     labels: str | None,
     columns: dict[str, Any],
     table: Reading,
@@ -57,20 +105,49 @@ def predict(
 ) -> None:
     """Predict the labels of SAMPLES by a MODEL.
 
-    MODEL is of `dhsk train` or `dhsk cv --model`. The labels are written block by block. It runs on
-    the cores of this process unless --cluster or --workers is given. Features with names may be in
-    any order. Ids of the samples come first where the file has them: AnnData's obs_names, an array
-    of names in an .npz archive, a column of a table (--id-column, else one called id that is no
-    feature).
+    MODEL is of `dhsk train` or `dhsk cv --model`. The labels are written block by block to a CSV
+    file, or into AnnData with --into. It runs on the cores of this process unless --cluster or
+    --workers is given. Features with names may be in any order. Ids of the samples come first where
+    the file has them: AnnData's obs_names, an array of names in an .npz archive, a column of a
+    table (--id-column, else one called id that is no feature).
     """
     from dhsk.models.exact import SvcModel
     from dhsk.models.files import load_model
 
-    check_out(out, model, samples, labels)
+    target.check(columns, model, samples, labels)
     loaded = load_model(model)
     if columns["proba"] and not loaded.has_probabilities:
         option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
         raise InputError(f"{model} has no probabilities: train it with {option}")
+    opened = _samples_for(loaded, model, samples, labels, table)
+    truth = None if labels is None else _comparable(labels, opened.shape[0], loaded, table)
+    column = target.column(samples, opened.shape[0])
+    memory = cluster.limit
+    shown = _Table(loaded, columns)
+    fitted, width = RowsShape.of(loaded.rows), loaded.width
+    copied = 0 if column is None else column.n_bytes
+
+    def cost() -> Cost:
+        found = prediction_cost(opened, fitted, width, len(shown.header), Run(memory))
+        return replace(found, disk=found.disk + copied)
+
+    say_cost_of(cost)
+    with connected_if_asked(cluster, needed=False) as client, show_progress() as progress:
+        options = Run(memory, client, report=progress)
+        right = _write_predictions(shown, opened, (target.out, column), truth, options)
+    if truth is not None:
+        say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
+    target.say(samples)
+
+
+def _samples_for(
+    loaded: "SvcModel | LowRankModel",
+    model: Place,
+    samples: str,
+    labels: str | None,
+    table: Reading,
+) -> Samples:
+    """Samples with the features of a model, in its order; InputError for others."""
     if table.id_column is None and loaded.feature_names is not None:
         known = (*table.drop_columns, *own_label_column(samples, labels), *loaded.feature_names)
         table = replace(table, id_column=usual_id_column(samples, known, table.header))
@@ -92,17 +169,7 @@ def predict(
             f"{opened.source} has {opened.shape[1]} features, but {model} was trained on "
             f"{loaded.dim}: give the same features in the same order"
         )
-    truth = None if labels is None else _comparable(labels, opened.shape[0], loaded, table)
-    memory = cluster.limit
-    shown = _Table(loaded, columns)
-    fitted, width = RowsShape.of(loaded.rows), loaded.width
-    say_cost_of(lambda: prediction_cost(opened, fitted, width, len(shown.header), Run(memory)))
-    with connected_if_asked(cluster, needed=False) as client, show_progress() as progress:
-        options = Run(memory, client, report=progress)
-        right = _write_predictions(shown, opened, out, truth, options)
-    if truth is not None:
-        say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
-    say(f"output: {out}")
+    return opened
 
 
 def _comparable(
@@ -162,21 +229,47 @@ def _predicted(
 
 
 def _write_predictions(
-    table: _Table, samples: Samples, out: Place, truth: NDArray[Any] | None, run: Run
+    table: _Table,
+    samples: Samples,
+    places: tuple[Place | None, NewColumn | None],
+    truth: NDArray[Any] | None,
+    run: Run,
 ) -> int:
-    """Write the table; return the number of right labels, 0 without true labels."""
+    """Write a table, a column or both; return how many labels are right, 0 without true ones."""
+    out, column = places
+    codes: list[NDArray[np.int32]] = []
+    right = first = 0
+    with _written_rows(table, samples, out) as write:
+        for predicted, beside in _predicted(table, samples, run):
+            write(predicted, beside)
+            if column is not None:
+                codes.append(table.model.classes.searchsorted(predicted).astype(np.int32))
+            if truth is not None:
+                right += int((predicted == truth[first : first + len(predicted)]).sum())
+            first += len(predicted)
+    if column is not None:
+        column.write(np.concatenate(codes), table.model.classes)
+    return right
+
+
+@contextmanager
+def _written_rows(
+    table: _Table, samples: Samples, out: Place | None
+) -> Iterator[Callable[[NDArray[Any], list[NDArray[Any]]], None]]:
+    """Context with what takes labels and the columns beside them, block by block, to a CSV file."""
+    if out is None:
+        yield lambda _predicted, _beside: None
+        return
     ids = samples.ids(ROWS)
     names = None if ids is None else chain.from_iterable(ids)
-    right = first = 0
     with written(out, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.header if names is None else ["id", *table.header])
-        for predicted, beside in _predicted(table, samples, run):
+
+        def write(predicted: NDArray[Any], beside: list[NDArray[Any]]) -> None:
             columns: list[Iterable[Any]] = [predicted, *beside]
             if names is not None:
                 columns.insert(0, islice(names, len(predicted)))
             writer.writerows(zip(*columns, strict=True))
-            if truth is not None:
-                right += int((predicted == truth[first : first + len(predicted)]).sum())
-            first += len(predicted)
-    return right
+
+        yield write

@@ -102,7 +102,7 @@ def _labels(opened: Opened, origin: Origin, _: Asked) -> NDArray[Any]:
         if hasattr(root, "shape"):
             _refuse_key(origin)
             return read_vector(origin, root)
-        _refuse_compound(origin, root)
+        refuse_compound(origin, root)
         key = origin.key
         if key is None or key not in root:
             key = choose_key(origin, _columns(root), ("y", "labels"), "the labels")
@@ -117,7 +117,7 @@ def _columns(root: Any) -> frozenset[str]:
     return frozenset(f"obs/{name}" for name in obs if name != obs.attrs.get("_index"))
 
 
-def _refuse_compound(origin: Origin, root: Any) -> None:
+def refuse_compound(origin: Origin, root: Any) -> None:
     """Refuse the table of samples that AnnData wrote before 0.7: an array of records."""
     if "obs" in root and hasattr(root["obs"], "shape"):
         raise InputError(
