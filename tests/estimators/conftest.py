@@ -1,8 +1,10 @@
-"""Where estimators compute in the tests."""
+"""Where estimators compute in the tests, and what tables they take."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+import sklearn
 from distributed import Client
 
 
@@ -14,3 +16,18 @@ def client() -> Any:
         set_as_default=False,
     ) as client:  # fmt: skip
         yield client
+
+
+@pytest.fixture
+def tables() -> Callable[[str], Any]:
+    """Maker of tables of a library by its name: of columns by theirs."""
+
+    def make(library: str) -> Any:
+        found = pytest.importorskip(library, reason=f"{library} is not installed")
+        version = tuple(map(int, sklearn.__version__.split(".")[:2]))
+        kind = getattr(found, "DataFrame", None) or found.Table
+        if version < (1, 9) and library != "pandas" and not hasattr(kind, "__dataframe__"):
+            pytest.skip(f"scikit-learn {sklearn.__version__} sees no names in tables of {library}")
+        return found.table if library == "pyarrow" else kind
+
+    return make

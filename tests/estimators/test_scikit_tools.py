@@ -105,20 +105,19 @@ TRANSFORMERS = {
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("prefix", TRANSFORMERS)
-def test_features_come_as_tables(prefix: str, library: str, data: Any) -> None:
+def test_features_come_as_tables(prefix: str, library: str, data: Any, tables: Any) -> None:
     """With the names of the features, and for pandas the index of the samples."""
-    frames = pytest.importorskip(library, reason=f"{library} is not installed")
-    X, y = data
+    (X, y), kind = data, tables(library)
     names = [f"gene{number}" for number in range(DIM)]
     plain = sklearn.clone(TRANSFORMERS[prefix])
-    table = frames.DataFrame({name: X[:, place] for place, name in enumerate(names)})
+    table = kind({name: X[:, place] for place, name in enumerate(names)})
     made = sklearn.clone(plain).set_output(transform=library)
     fitted = made.fit_transform(table)
     expected = plain.fit_transform(X)
     known = [f"{prefix}{number}" for number in range(expected.shape[1])] if prefix else names
     assert made.get_feature_names_out().tolist() == known
     for found, values in ((fitted, expected), (made.transform(table[:7]), plain.transform(X[:7]))):
-        assert isinstance(found, frames.DataFrame)
+        assert isinstance(found, kind)
         assert list(found.columns) == known
         np.testing.assert_array_equal(found.to_numpy(), values)
     if library == "pandas":

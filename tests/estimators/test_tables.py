@@ -5,23 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import dhsk
 
 N, NAMES = 60, ["beak", "claw", "fin", "wing"]
-
-
-def table_of(kind: str, X: Any, names: list[str]) -> Any:
-    """Columns of an array as a table."""
-    columns = {name: X[:, place] for place, name in enumerate(names)}
-    if kind == "pandas":
-        return pd.DataFrame(columns)
-    reason = f"{kind} is not installed"
-    if kind == "polars":
-        return pytest.importorskip("polars", reason=reason).DataFrame(columns)
-    return pytest.importorskip("pyarrow", reason=reason).table(columns)
 
 
 @pytest.fixture
@@ -35,20 +23,24 @@ def data(counts: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 @pytest.mark.parametrize("made", [dhsk.HeatSVC(), dhsk.NystromSVC(20, random_state=0)], ids=repr)
 def test_columns_keep_their_names_and_their_order(
-    kind: str, made: Any, data: Any, tmp_path: Path
+    kind: str, made: Any, data: Any, tables: Any, tmp_path: Path
 ) -> None:
     """A fit remembers them and refuses others; a loaded model puts them in order."""
-    X, y = data
-    table = table_of(kind, X, NAMES)
+    (X, y), make = data, tables(kind)
+
+    def table_of(X: Any, names: list[str]) -> Any:
+        return make({name: X[:, place] for place, name in enumerate(names)})
+
+    table = table_of(X, NAMES)
     model = made.fit(table, y)
     assert model.feature_names_in_.tolist() == NAMES
     expected = type(made)(**made.get_params()).fit(X, y).decision_function(X)
     np.testing.assert_array_equal(model.decision_function(table), expected)
-    turned = table_of(kind, X[:, ::-1], NAMES[::-1])
+    turned = table_of(X[:, ::-1], NAMES[::-1])
     with pytest.raises(ValueError, match="must be in the same order"):
         model.predict(turned)
     with pytest.raises(ValueError, match=r"unseen at fit time:\n- gill"):
-        model.predict(table_of(kind, X, ["gill", *NAMES[1:]]))
+        model.predict(table_of(X, ["gill", *NAMES[1:]]))
     model.save(tmp_path / "m")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
