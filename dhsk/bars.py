@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from time import monotonic
 from typing import Any, TypeAlias
 
+from dhsk.clock import working_seconds
 from dhsk.costs import rough_seconds
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.run_progress import (
@@ -138,13 +139,13 @@ class _Clock:
     """Estimates the seconds that a run has left, where its events do not say them."""
 
     def __init__(self) -> None:
-        self.begin, self.first, self.last = monotonic(), 0.0, 0.0
+        self.begin, self.first, self.last = working_seconds(), 0.0, 0.0
         self.began = True
         """Whether the last event was the first one of a run."""
 
     def left(self, event: Progress) -> float | None:
         """Seconds that are left; a share that falls is that of another run."""
-        now, share = monotonic(), event.of_all
+        now, share = working_seconds(), event.of_all
         self.began = share < self.last or self.last == 0.0
         if self.began:
             self.begin, self.first = now, share
@@ -197,7 +198,7 @@ class ToldIfLong:
         left = self._clock.left(event)
         if self._said or left is None or left < LONG_SECONDS:
             return
-        if monotonic() - self._clock.begin < SURE_SECONDS:
+        if working_seconds() - self._clock.begin < SURE_SECONDS:
             return
         self._said = True
         known = " · ".join([_doing(event), *_rest(event, left)])
@@ -220,7 +221,7 @@ class PlainLines:
         if verbosity() is Verbosity.VERBOSE:
             ended = event.stage != self._stage or event.done >= event.total or ended
         self._stage = event.stage
-        quiet = max(QUIET_SECONDS, QUIET_SHARE * (now - self._clock.begin))
+        quiet = max(QUIET_SECONDS, QUIET_SHARE * (working_seconds() - self._clock.begin))
         if ended or now - self._said >= quiet:
             print(  # noqa: T201
                 " · ".join([_doing(event), *_rest(event, left)]), file=sys.stderr, flush=True

@@ -8,7 +8,7 @@ the same name, so that later processes would load the code of the other signatur
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, partial
 from pathlib import Path
 from time import monotonic, sleep
@@ -18,6 +18,8 @@ import numba
 from numba.core import caching as _caching
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+
+from dhsk.clock import working_seconds
 
 FunctionCache: Any = _caching.FunctionCache  # (it has no types)
 
@@ -86,7 +88,7 @@ class _Turn:
     @contextmanager
     def at_most_one(self) -> Iterator[None]:
         """Block in which a turn may be taken; the outermost one ends it."""
-        with global_compiler_lock:
+        with global_compiler_lock, nullcontext() if self._depth else working_seconds.stopped():
             self._depth += 1
             try:
                 yield

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import ceil, log
-from time import monotonic
 from typing import Final, TypeVar
 
+from dhsk.clock import working_seconds
 from dhsk.progress import OnProgress, Progress, ignore
 
 Item = TypeVar("Item")
@@ -70,7 +70,7 @@ class RunProgress:
         """Highest mean score so far."""
         self._parts = {name.replace("_", " "): _Part(guess) for name, guess in guesses.items()}
         self._stack: list[tuple[_Part, float]] = []
-        self._begin = self._ticked = monotonic()
+        self._begin = self._ticked = working_seconds()
         self._share = 0.0
         self._last = Progress("", 0, 1)
 
@@ -152,7 +152,7 @@ class RunProgress:
 
     def _tick(self, part: _Part | None) -> None:
         """The time since the last event was spent on a part."""
-        now = monotonic()
+        now = working_seconds()
         if part is not None:
             part.spent += now - self._ticked
         self._ticked = now
@@ -171,7 +171,7 @@ class RunProgress:
                 event,
                 what=self.what or event.what,
                 share=self._share,
-                left=left if monotonic() - self._begin >= FIRST_SECONDS else None,
+                left=left if working_seconds() - self._begin >= FIRST_SECONDS else None,
                 best=event.best if self.best is None else self.best,
             )
         )

@@ -141,7 +141,8 @@ def test_calls_after_each_other_are_runs_of_their_own(
     clock = iter(np.arange(300) * (0.3 if short else 3.0))
     now = [0.0]
     monkeypatch.setattr("dhsk.bars.QUIET_SECONDS", 2.0)
-    monkeypatch.setattr("dhsk.bars.monotonic", lambda: now[0])
+    for name in ("monotonic", "working_seconds"):
+        monkeypatch.setattr(f"dhsk.bars.{name}", lambda: now[0])
     with shown(True) as show:
         for _ in range(10):
             with shown(show) as call:
@@ -158,7 +159,8 @@ def test_a_silent_fit_that_takes_long_says_so_once(
 ) -> None:
     """When that is likely, after some seconds; not of one that ends soon."""
     now = [0.0]
-    monkeypatch.setattr("dhsk.bars.monotonic", lambda: now[0])
+    for name in ("monotonic", "working_seconds"):
+        monkeypatch.setattr(f"dhsk.bars.{name}", lambda: now[0])
 
     def told(seconds: float) -> list[str]:
         caplog.clear()

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from time import sleep
 
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
 from dhsk import compiled
+from dhsk.clock import WorkingClock
 from dhsk.compiled import LOCK_NAME
 
 PROCESSES = 3
@@ -129,3 +131,37 @@ def test_a_full_disk_costs_the_cache_alone(tmp_path: Path, monkeypatch: pytest.M
         return 3 * x
 
     assert thrice(2.0) == 6.0
+
+
+def test_estimates_leave_out_what_compiling_takes(tmp_path: Path) -> None:
+    """A function compiles for some tenths of a second; the clock of estimates stands still."""
+    script = """
+import sys
+from time import monotonic
+import numpy as np
+from dhsk.clock import working_seconds
+from dhsk.solvers.smo import settle
+sys.stdin.readline()
+begin = monotonic(), working_seconds()
+settle(np.array([1.0, 1e-18]), np.zeros(2), np.ones(2))
+taken, worked = monotonic() - begin[0], working_seconds() - begin[1]
+assert settle.stats.cache_misses
+assert taken > 0.1, taken
+assert 0 <= worked < taken / 4, (worked, taken)
+print(1)
+"""
+    assert compilations([start(tmp_path, script)]) == [1]
+
+
+def test_a_clock_that_is_stopped_never_falls() -> None:
+    """Nor does it wait: it reads the moment at which it was stopped."""
+    clock, read = WorkingClock(), []
+    for _ in range(3):
+        read.append(clock())
+        with clock.stopped():
+            read += [clock(), clock()]
+            sleep(0.02)
+        read.append(clock())
+    assert read == sorted(read)
+    assert read[1] == read[2]
+    assert read[-1] - read[0] < 0.02

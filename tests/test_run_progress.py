@@ -92,7 +92,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr("dhsk.run_progress.monotonic", lambda: self.now)
+        monkeypatch.setattr("dhsk.run_progress.working_seconds", lambda: self.now)
 
 
 @pytest.fixture
