@@ -15,6 +15,7 @@ from dhsk.kernels.certified.certify import ErrorBound
 from dhsk.kernels.certified.derivative import HeatDerivativeProfile, heat_derivative_profile
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.certified.profile import HeatProfile, heat_profile
+from dhsk.kernels.certified.rounded import log_of_whole
 from dhsk.kernels.spherical import SphericalKernel
 
 TIME_SCALES: Final = (0.7, 1.0, 1.4)
@@ -32,7 +33,7 @@ def time_at_scale(dim: int, time_scale: float) -> float:
     number above 0. See Zhao & Song (2017), section 2.2.
     """
     dim = whole_parameter("dim", dim, 2)
-    return positive_parameter("time_scale", time_scale) * math.log(dim) / dim
+    return positive_parameter("time_scale", time_scale) * log_of_whole(dim) / dim
 
 
 _Profile = TypeVar("_Profile", HeatProfile, HeatDerivativeProfile)
@@ -68,7 +69,7 @@ class _HeatFunction(SphericalKernel, Generic[_Profile]):
     @property
     def time_scale(self) -> float:
         """The time as a multiple of the sweet spot log(dim)/dim."""
-        return self.time * self.dim / math.log(self.dim)
+        return self.time * self.dim / log_of_whole(self.dim)
 
     @property
     def error_bound(self) -> ErrorBound:

@@ -33,6 +33,7 @@ from typing import Final
 
 from flint import arb, arb_poly
 
+from dhsk.kernels.certified import rounded
 from dhsk.kernels.certified.series import (
     POINT_BITS,
     HeatSeries,
@@ -229,7 +230,7 @@ def _values(
     """Chebyshev's nodes, rounded to points, and h at them."""
     middle, half = (left + right) // 2, (right - left) / 2
     angles = ((2 * i + 1) * math.pi / (2 * size) for i in range(size))
-    nodes = tuple(middle + round(half * math.cos(angle)) for angle in angles)
+    nodes = tuple(middle + round(half * rounded.cos(angle)) for angle in angles)
     return nodes, tuple(-log2_kernel(series, node) * ONE / (ONE - node) for node in nodes)
 
 

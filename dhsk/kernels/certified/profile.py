@@ -33,6 +33,7 @@ import numpy as np
 from flint import arb, ctx
 
 from dhsk.errors import AccuracyError
+from dhsk.kernels.certified import rounded
 from dhsk.kernels.certified.certify import (
     Candidate,
     ErrorBound,
@@ -205,7 +206,7 @@ def expected_error(errors: Mapping[Shape, float], shape: Shape) -> float:
     if len(smaller) < 2:
         return 0.0
     (p0, e0), (p1, e1) = smaller[-2:]
-    return e1 * math.pow(min(1.0, e1 / e0), (size - p1) / (p1 - p0))
+    return e1 * rounded.power(min(1.0, e1 / e0), (size - p1) / (p1 - p0))
 
 
 def is_promising(exponent: Exponent, shape: Shape) -> bool:
@@ -348,10 +349,10 @@ def rounded_candidate(
     offset = float(number(low + (high - low) * share))
     p, q = np.zeros(shape[0], number), np.zeros(shape[1], number)
     leading = fit.denominator[shape[1] - 1]
-    for rounded, exact in (
+    for coefficients, exact in (
         (p, fit.numerator - arb(offset) * fit.denominator),
         (q, fit.denominator),
     ):
-        coefficients = [float(a / leading) for a in exact.coeffs()]
-        rounded[: len(coefficients)] = coefficients
+        found = [float(a / leading) for a in exact.coeffs()]
+        coefficients[: len(found)] = found
     return offset, p, q

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from flint import arb, arb_mat, arb_poly, ctx
 
+from dhsk.kernels.certified import rounded
 from dhsk.kernels.certified.exponent import ONE, Local, exponent_at
 from dhsk.kernels.certified.series import HeatSeries
 
@@ -16,6 +17,7 @@ _TARGET = 1e-17  # an error that is small enough
 _PULL = 0.35  # how far a gap between nodes gives way to its error; 0.5 oscillates
 _SOLVE_BITS = 400, 22  # at least, and for each node: the equations are that ill-conditioned
 _SAMPLES = (0.2, 0.5, 0.8)  # places in a gap where the error is looked at
+_LN2 = 0.6931471805599453  # log 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +54,10 @@ def interpolate_rationally(
     """
     left = locals_[0].piece.left
     width = (ONE - left) / ONE
-    low, high = math.log(spread), math.log(spread + width)
+    low, high = rounded.log(spread), rounded.log(spread + width)
     count = sum(sizes) - 1
     angles = [(2 * i + 1) * math.pi / (2 * count) for i in range(count)]
-    knots = [low, *((low + high - (high - low) * math.cos(a)) / 2 for a in angles), high]
+    knots = [low, *((low + high - (high - low) * rounded.cos(a)) / 2 for a in angles), high]
     best: Rational | None = None
     for done in range(1, _ROUNDS + 1):
         nodes = [_point(left, spread, knot) for knot in knots[1:-1]]
@@ -72,7 +74,7 @@ def interpolate_rationally(
 
 
 def _point(left: int, spread: float, knot: float) -> int:
-    return min(left + max(0, math.floor((math.exp(knot) - spread) * ONE)), ONE - 1)
+    return min(left + max(0, math.floor((rounded.exp(knot) - spread) * ONE)), ONE - 1)
 
 
 def _solve(
@@ -113,8 +115,8 @@ def _gap_errors(
         miss = numerator(y) / denominator(y) - h
         if lightest is None:
             return abs(float((miss / h).mid()))
-        weight = max(lightest, math.exp2(-d * float(h)))
-        return abs(float(miss.mid())) * d * math.log(2.0) * weight
+        weight = max(lightest, rounded.exp2(-d * float(h)))
+        return abs(float(miss.mid())) * d * _LN2 * weight
 
     return [max(error(a + (b - a) * place) for place in _SAMPLES) for a, b in pairwise(knots)]
 
@@ -122,7 +124,7 @@ def _gap_errors(
 def _balanced(knots: list[float], errors: list[float]) -> list[float]:
     tiny = max(errors) * 1e-6 + 1e-300
     gaps = [
-        (b - a) * max(error, tiny) ** (-_PULL / 2)
+        (b - a) * rounded.power(max(error, tiny), -_PULL / 2)
         for a, b, error in zip(knots[:-1], knots[1:], errors, strict=True)
     ]
     scale = (knots[-1] - knots[0]) / sum(gaps)

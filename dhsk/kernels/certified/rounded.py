@@ -1,0 +1,50 @@
+"""Elementary functions of floats, each the float next to the exact value.
+
+The system's own functions differ in the last bit between its versions and processors. Where the
+coefficients of kernels come from them, kernels would differ too. flint's precision belongs to the
+process: hold `profile.building`, but for `log_of_whole`.
+"""
+
+from decimal import Context, Decimal
+from typing import Final
+
+from flint import arb, ctx
+
+_BITS: Final = 128
+"""A value is within 2^-128 of its size: no float is missed but once in 2^75."""
+
+_DIGITS: Final = 40
+
+
+def exp(x: float) -> float:
+    """E to the x."""
+    with ctx.workprec(_BITS):
+        return float(arb(x).exp())
+
+
+def exp2(x: float) -> float:
+    """2 to the x."""
+    return power(2.0, x)
+
+
+def log(x: float) -> float:
+    """Natural logarithm of a number above 0."""
+    with ctx.workprec(_BITS):
+        return float(arb(x).log())
+
+
+def cos(x: float) -> float:
+    """Cosine."""
+    with ctx.workprec(_BITS):
+        return float(arb(x).cos())
+
+
+def power(base: float, exponent: float) -> float:
+    """A power of a number above 0."""
+    with ctx.workprec(_BITS):
+        return float(arb(base) ** arb(exponent))
+
+
+def log_of_whole(n: int) -> float:
+    """Natural logarithm of a whole number above 0; any thread may ask."""
+    return float(Decimal(n).ln(Context(prec=_DIGITS)))
