@@ -5,7 +5,6 @@ every core. And two that keep two signatures of one function at the same time ma
 the same name, so that later processes would load the code of the other signature.
 """
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -19,6 +18,7 @@ from numba.core import caching as _caching
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
+from dhsk import systems
 from dhsk.clock import working_seconds
 
 FunctionCache: Any = _caching.FunctionCache  # (it has no types)
@@ -96,7 +96,7 @@ class _Turn:
                 self._depth -= 1
                 if self._depth == 0 and self._descriptor is not None:
                     # Not only closed: a process that was forked meanwhile has the file open too.
-                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                    systems.unlock(self._descriptor)
                     os.close(self._descriptor)
                     self._descriptor = None
 
@@ -106,7 +106,7 @@ class _Turn:
             return
         with suppress(OSError):
             _folder().mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(_folder() / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+            descriptor = systems.open_to_lock(_folder() / LOCK_NAME, create=True)
             try:
                 _wait_for(descriptor)
             except BaseException:
@@ -116,15 +116,10 @@ class _Turn:
 
 
 def _wait_for(descriptor: int) -> None:
-    """Lock a file, or give up after `WAITING_SECONDS`."""
+    """Lock a file, or give up after `WAITING_SECONDS`, at once where there are no locks."""
     end = monotonic() + WAITING_SECONDS
-    while monotonic() < end:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            sleep(TURN_SECONDS)
-        else:
-            return
+    while systems.try_lock(descriptor) is False and monotonic() < end:
+        sleep(TURN_SECONDS)
 
 
 @cache

@@ -1,20 +1,18 @@
 """Files on disk: errors of the system in plain words, and files that are written whole or not."""
 
 import errno
-import fcntl
 import json
 import os
-import socket
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Final
 from uuid import uuid4
 
+from dhsk import systems
 from dhsk.errors import BudgetError, DhskError, InputError, StoreError
 
 _PART: Final = ".part"
@@ -75,8 +73,7 @@ def full_disk_is_budget() -> Iterator[None]:
 
 def refuse_device(path: Path) -> None:
     """Refuse what is there but no file of a disk: to replace /dev/stdout would end it for all."""
-    top = path.absolute().parts[:3]
-    if top[1:2] in (("dev",), ("proc",)) and top[2:] != ("shm",) and path.exists():
+    if systems.is_device_name(path.absolute()) and path.exists():
         what = "a device, or the name of an open file"
     elif path.exists() and not path.is_file() and not path.is_dir():
         what = "a pipe, a socket or a device"
@@ -107,7 +104,7 @@ class FileBeside:
                 self.file: IO[Any] = self._beside.open(mode, **options)
             """Open for writing."""
             self._lock = os.dup(self.file.fileno())  # it outlasts the file until that is renamed
-            if try_lock(self._lock) is not False and is_at(self._lock, self._beside):
+            if systems.try_lock(self._lock) is not False and is_at(self._lock, self._beside):
                 break
             self.discard()  # taken for abandoned before it was locked
 
@@ -128,21 +125,22 @@ class FileBeside:
                 self.file.flush()
                 os.fsync(self.file.fileno())
             self.file.close()
-            self._beside.replace(self._place)
-        self._unlock()
+            systems.close_and_rename(self._take_lock(), self._beside, self._place)
 
     def discard(self) -> None:
         """Remove it, unless it is in its place."""
         with suppress(OSError):  # unwritten data are discarded too
             self.file.close()
+        lock = self._take_lock()
         with suppress(OSError):
-            self._beside.unlink(missing_ok=True)
-        self._unlock()
+            if lock >= 0:
+                systems.close_and_remove(lock, self._beside)
+            else:
+                self._beside.unlink(missing_ok=True)
 
-    def _unlock(self) -> None:
+    def _take_lock(self) -> int:
         lock, self._lock = self._lock, -1
-        if lock >= 0:
-            os.close(lock)
+        return lock
 
 
 @contextmanager
@@ -179,33 +177,29 @@ def remove_abandoned(folder: Path) -> None:
     _tidied.add(folder)
     with suppress(OSError):
         for file in folder.glob(f".*.{_machine()}*{_PART}"):
-            with suppress(OSError), abandoned(file) as descriptor:
-                if descriptor is not None:
-                    file.unlink()
+            with suppress(OSError):
+                remove_if_abandoned(file)
 
 
-@contextmanager
-def abandoned(file: Path) -> Iterator[int | None]:
-    """Lock a file of this user that no process holds; yield its descriptor, None for another.
+def remove_if_abandoned(file: Path, also: Callable[[int], bool] = lambda _: True) -> None:
+    """Remove a file of this user that no process holds; links are not followed.
 
-    Links are not followed. Raises `OSError` if it cannot be opened.
+    `also` is called with its descriptor while it is locked; the file stays if that returns False.
+    Raises `OSError` if it cannot be opened.
     """
-    descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = systems.open_to_lock(file)
+    removed = False
     try:
         status = os.fstat(descriptor)
-        ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-        yield descriptor if ours and try_lock(descriptor) and is_at(descriptor, file) else None
+        ours = stat.S_ISREG(status.st_mode) and systems.is_own(status)
+        removed = bool(
+            ours and systems.try_lock(descriptor) and is_at(descriptor, file) and also(descriptor)
+        )
     finally:
-        os.close(descriptor)
-
-
-def try_lock(descriptor: int, mode: int = fcntl.LOCK_EX) -> bool | None:
-    """Lock an open file; False if another process has, None if its file system has no locks."""
-    try:
-        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
-    except OSError as error:
-        return False if error.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
-    return True
+        if not removed:
+            os.close(descriptor)
+    if removed:
+        systems.close_and_remove(descriptor, file)
 
 
 def is_at(descriptor: int, file: Path) -> bool:
@@ -216,16 +210,9 @@ def is_at(descriptor: int, file: Path) -> bool:
         return False
 
 
-@cache
-def boot_id() -> str:
-    """What tells the running system from others, on which its locks may not be seen."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return boot.read_text().strip() if boot.exists() else socket.gethostname()
-
-
 def _machine() -> str:
     """Six digits of the running system."""
-    return sha256(boot_id().encode()).hexdigest()[:6]
+    return sha256(systems.boot_id().encode()).hexdigest()[:6]
 
 
 def remove_parts(folder: Path) -> None:

@@ -1,9 +1,7 @@
 """Measured time, memory and disk of a computation, beside those of its plan."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
 from typing import Any, cast
@@ -28,6 +26,7 @@ from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import kernel_seconds, known_rates
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples
+from dhsk.systems import peak_resident
 from dhsk.units import counted, format_bytes, human_seconds
 
 INTERVAL_SECONDS = 0.5
@@ -42,7 +41,8 @@ class TreeMemory:
 
     It sums proportional set sizes, which count shared pages once. Those of descendants are raised
     to their own peaks, which the kernel keeps (Linux), so that no tile is missed between two
-    samples; peaks at different times count as one. Elsewhere it sums the unique set sizes.
+    samples; peaks at different times count as one. Elsewhere it sums the unique set sizes, or on
+    macOS the resident ones of workers.
     """
 
     def __init__(self) -> None:
@@ -76,18 +76,24 @@ def tree_bytes(process: psutil.Process) -> int:
     total = 0
     for member in (process, *process.children(recursive=True)):
         with suppress(psutil.Error, OSError):
-            memory = member.memory_full_info()
-            total += getattr(memory, "pss", memory.uss)
+            own, resident = _sizes_of(member)
+            total += own
             if member.pid != process.pid:
-                total += max(0, peak_resident(member.pid) - memory.rss)
+                total += max(0, peak_resident(member.pid) - resident)
     return total
 
 
-def peak_resident(pid: int) -> int:
-    """Peak resident memory of the process `pid` in bytes; 0 if the kernel does not say."""
-    status = Path(f"/proc/{pid}/status")
-    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
-    return int(found[1]) * 1024 if found else 0
+def _sizes_of(member: psutil.Process) -> tuple[int, int]:
+    """Bytes that a process has, and those that are resident, with pages that others share.
+
+    On macOS only root may see which of other processes' pages are shared: all are counted there.
+    """
+    try:
+        full = member.memory_full_info()
+    except psutil.AccessDenied:
+        resident = int(member.memory_info().rss)
+        return resident, resident
+    return int(getattr(full, "pss", full.uss)), int(full.rss)
 
 
 class Outcome:

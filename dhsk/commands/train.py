@@ -35,7 +35,7 @@ from dhsk.commands.options import (
     rank_row,
     width_of,
 )
-from dhsk.commands.outcome import TreeMemory, peak_resident
+from dhsk.commands.outcome import TreeMemory
 from dhsk.commands.parameters import PlaceParameter, Seed
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import exact_cost, low_rank_cost
@@ -47,6 +47,7 @@ from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples, read_labels
 from dhsk.samples.weighted import TFIDF, fixed_map
+from dhsk.systems import peak_resident
 from dhsk.units import format_bytes, human_seconds
 
 if TYPE_CHECKING:

@@ -12,13 +12,15 @@ import tempfile
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 from uuid import uuid4
 
+from dhsk import systems
 from dhsk.errors import StoreError
 from dhsk.execution.lock import machine, sign
-from dhsk.files import abandoned, is_at, try_lock
+from dhsk.files import is_at, remove_if_abandoned
 from dhsk.objects.path import ObjectPath
 from dhsk.objects.places import Place
 
@@ -35,7 +37,7 @@ _REMOVE_SECONDS: Final = 5.0
 class LockedName:
     """A new name in a folder, for files that are removed when this process ends.
 
-    A file ``dhsk-NAME.lock`` is locked (`flock`) as long as the name is in use. The kernel ends the
+    A file ``dhsk-NAME.lock`` is locked as long as the name is in use. The kernel ends the
     lock with the process, even if it is killed; the next one in the same folder removes the files
     of names that no process holds. Files of other users are never removed, links are not followed,
     and files from another machine stay, as its locks may not be visible here.
@@ -67,10 +69,17 @@ def sweep(folder: Path, remove: Remove) -> None:
     Those are of this user, and signed under this kernel or on this host before it restarted.
     """
     for lock in folder.glob(f"{PREFIX}*{_SUFFIX}"):
-        with suppress(OSError), abandoned(lock) as descriptor:
-            if descriptor is not None and _was_here(os.pread(descriptor, 4096, 0)):
-                remove(folder, lock.name.removesuffix(_SUFFIX))
-                lock.unlink()  # while it is locked: afterwards it may be another's
+        name = lock.name.removesuffix(_SUFFIX)
+        with suppress(OSError):
+            remove_if_abandoned(lock, partial(_remove_if_ours, remove, folder, name))
+
+
+def _remove_if_ours(remove: Remove, folder: Path, name: str, descriptor: int) -> bool:
+    """Remove the files of a name that was used on this machine; whether it was."""
+    ours = _was_here(os.read(descriptor, 4096))
+    if ours:
+        remove(folder, name)
+    return ours
 
 
 def remove_folder(folder: Path, name: str) -> None:
@@ -96,7 +105,7 @@ def _locked_file(folder: Path) -> tuple[Path, int]:
     while True:
         descriptor, name = tempfile.mkstemp(_SUFFIX, PREFIX, folder)
         lock = Path(name)
-        if try_lock(descriptor) is not False and is_at(descriptor, lock):
+        if systems.try_lock(descriptor) is not False and is_at(descriptor, lock):
             sign(descriptor)
             return lock, descriptor
         os.close(descriptor)
@@ -107,8 +116,7 @@ def _release(owner: int, descriptor: int, lock: Path, remove: Remove | None, nam
         return
     if remove is not None:
         remove(lock.parent, name)
-    lock.unlink(missing_ok=True)
-    os.close(descriptor)
+    systems.close_and_remove(descriptor, lock)
 
 
 class TemporaryFolder:

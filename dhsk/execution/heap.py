@@ -1,10 +1,11 @@
 """What a process keeps of freed memory, by glibc's malloc, and what Python searches for garbage."""
 
-import ctypes
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
+
+from dhsk import systems
 
 WORKER_HEAP: Final = {
     "MALLOC_ARENA_MAX": 1,
@@ -25,8 +26,8 @@ def use_one_arena() -> None:
 
     Does nothing where the C library has no such setting.
     """
-    library: Any = ctypes.CDLL(None)
-    if hasattr(library, "gnu_get_libc_version"):
+    library = systems.glibc()
+    if library is not None:
         library.mallopt(_ARENA_MAX, 1)
 
 

@@ -12,6 +12,7 @@ from dask.system import cpu_count
 from distributed.system import memory_limit as limit_of_machine
 
 from dhsk.execution.resources import LOADED_BYTES
+from dhsk.systems import CONTROL_GROUPS
 
 _MEBIBYTE: Final = 2**20
 """Slurm's megabyte."""
@@ -30,8 +31,8 @@ def core_count(environment: Mapping[str, str] = os.environ) -> int:
 
 def memory_limit(
     environment: Mapping[str, str] = os.environ,
-    groups: Path = Path("/proc/self/cgroup"),
-    mount: Path = Path("/sys/fs/cgroup"),
+    groups: Path = CONTROL_GROUPS[0],
+    mount: Path = CONTROL_GROUPS[1],
 ) -> int:
     """Bytes that this process and its children may hold.
 

@@ -6,7 +6,6 @@ Rejected: a file with a process number (stale after a kill, wrong on another mac
 between threads, and any close ends it); a lock on the folder (impossible on NFS).
 """
 
-import fcntl
 import json
 import os
 import socket
@@ -19,8 +18,9 @@ from pathlib import Path
 from time import sleep
 from typing import Final
 
+from dhsk import systems
 from dhsk.errors import StoreError
-from dhsk.files import REFUSED, boot_id, is_at, made_folder, not_writable, try_lock
+from dhsk.files import REFUSED, is_at, made_folder, not_writable
 from dhsk.objects.places import Place, entries_of
 
 LOCK_NAME: Final = ".lock"
@@ -36,9 +36,9 @@ TURN_SECONDS: Final = 0.2
 def sole_writer(path: Path) -> Iterator[None]:
     """Lock a store's folder, made if absent, for one writer; readers and workers need no lock.
 
-    The lock is the kernel's (`flock`) on a file ``.lock`` in the folder. A killed process leaves an
-    unlocked file, which the next writer takes over. At the end the file is removed, and so are
-    folders that were made here and stayed empty.
+    The lock is the kernel's on a file ``.lock`` in the folder, see `systems.try_lock`. A killed
+    process leaves an unlocked file, which the next writer takes over. At the end the file is
+    removed, and so are folders that were made here and stayed empty.
 
     It holds between machines on NFS from version 4 on, or 3 with lockd, as Linux turns `flock` into
     a lock at the server, and on Lustre mounted with ``flock``. With the mount options
@@ -48,7 +48,7 @@ def sole_writer(path: Path) -> Iterator[None]:
     Raises StoreError if another process or thread writes to the store, or the folder is not
     writable.
     """
-    with _locked(path, fcntl.LOCK_EX):
+    with _locked(path):
         yield
 
 
@@ -83,9 +83,9 @@ class Turns:
 
 @contextmanager
 def _turn(file: Path) -> Iterator[bool]:
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = systems.open_to_lock(file, create=True)
     try:
-        yield try_lock(descriptor) is not False
+        yield systems.try_lock(descriptor) is not False
     finally:
         os.close(descriptor)
 
@@ -97,18 +97,18 @@ def one_of_several(path: Path) -> Iterator[Turns]:
     Nobody has it as its `sole_writer` meanwhile; limits and errors are those of that. The file
     ``.parts``, by which they take turns, stays for whoever finishes the store.
     """
-    with _locked(path, fcntl.LOCK_SH) as has_locks:
+    with _locked(path, shared=True) as has_locks:
         yield Turns(partial(_turn, path / TURNS_NAME), has_locks=has_locks)
 
 
 @contextmanager
-def _locked(path: Path, mode: int) -> Iterator[bool]:
-    """Lock a folder in a mode of `flock`; yield whether the file system has locks."""
+def _locked(path: Path, *, shared: bool = False) -> Iterator[bool]:
+    """Lock a folder, alone or with others; yield whether the file system has locks."""
     file, descriptor = path / LOCK_NAME, None
     with made_folder(path):
         try:
             try:
-                descriptor, has_locks = _acquire(file, mode)
+                descriptor, has_locks = _acquire(file, shared=shared)
                 sign(descriptor)
             except OSError as error:
                 if error.errno not in REFUSED:
@@ -119,11 +119,18 @@ def _locked(path: Path, mode: int) -> Iterator[bool]:
             yield has_locks
         finally:
             if descriptor is not None:
-                with suppress(OSError):  # the last of several does it
-                    # Before the lock ends: afterwards it may be another's.
-                    if mode == fcntl.LOCK_EX or try_lock(descriptor):
-                        file.unlink()
-                os.close(descriptor)
+                _release(descriptor, file, shared=shared)
+
+
+def _release(descriptor: int, file: Path, *, shared: bool) -> None:
+    """End a lock; the last of several removes its file."""
+    if shared:
+        systems.unlock(descriptor)
+        if not systems.try_lock(descriptor) or not is_at(descriptor, file):
+            os.close(descriptor)
+            return
+    with suppress(OSError):
+        systems.close_and_remove(descriptor, file)
 
 
 def is_occupied(path: Place) -> bool:
@@ -131,16 +138,16 @@ def is_occupied(path: Place) -> bool:
     return path.is_file() or not entries_of(path) <= {LOCK_NAME, TURNS_NAME}
 
 
-def _acquire(file: Path, mode: int) -> tuple[int, bool]:
+def _acquire(file: Path, *, shared: bool) -> tuple[int, bool]:
     """Open and lock the file, again if its last holder removes it or the folder in between."""
     while True:
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = systems.open_to_lock(file, create=True)
         except FileNotFoundError:
             continue
         try:
-            has_locks = _lock(descriptor, file, mode)
+            has_locks = _lock(descriptor, file, shared=shared)
             if is_at(descriptor, file):
                 return descriptor, has_locks
         except BaseException:
@@ -149,9 +156,9 @@ def _acquire(file: Path, mode: int) -> tuple[int, bool]:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, file: Path, mode: int) -> bool:
+def _lock(descriptor: int, file: Path, *, shared: bool) -> bool:
     """Lock an open file; False, with a warning, if the file system has no locks."""
-    locked = try_lock(descriptor, mode)
+    locked = systems.try_lock(descriptor, shared=shared)
     if locked is None:
         warnings.warn(
             f"the file system of {file.parent} has no locks: make sure that no other command "
@@ -168,7 +175,7 @@ def _lock(descriptor: int, file: Path, mode: int) -> bool:
 
 def machine() -> dict[str, str]:
     """Name of this host, and the identifier of its boot."""
-    return {"host": socket.gethostname(), "boot": boot_id()}
+    return {"host": socket.gethostname(), "boot": systems.boot_id()}
 
 
 def now_in_words() -> str:
@@ -181,7 +188,8 @@ def sign(descriptor: int) -> None:
     who = {**machine(), "pid": os.getpid(), "since": now_in_words()}
     os.truncate(descriptor, 0)
     with suppress(OSError):  # a full disk must not stop a repair that needs no space
-        os.pwrite(descriptor, json.dumps(who).encode(), 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, json.dumps(who).encode())
         os.fsync(descriptor)  # network file systems may wait with it until the file is closed
 
 

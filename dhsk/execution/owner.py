@@ -1,12 +1,9 @@
 """Owner record of a store on an S3-like server, where files have no locks."""
 
 import json
-import os
-import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
-from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any, Final
@@ -14,6 +11,7 @@ from uuid import uuid4
 
 import psutil
 
+from dhsk import systems
 from dhsk.errors import StoreError
 from dhsk.execution.lock import (
     LOCK_NAME,
@@ -216,18 +214,10 @@ def _this_process() -> dict[str, Any]:
     process = psutil.Process()
     return {
         **machine(),
-        "processes": _namespace(),
+        "processes": systems.process_namespace(),
         "pid": process.pid,
         "started": process.create_time(),
     }
-
-
-def _namespace() -> str:
-    """Name of this container's numbers of processes; the host's name where there is none."""
-    link = Path("/proc/self/ns/pid")
-    with suppress(OSError):
-        return os.readlink(link)  # noqa: PTH115  # it is no path
-    return socket.gethostname()
 
 
 def _lives_here(found: bytes) -> bool | None:

@@ -1,7 +1,6 @@
 """What is begun on all workers while a client computes, also on those that join later."""
 
 import logging
-import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from distributed import Client, Worker, WorkerPlugin
 from distributed import TimeoutError as LateError
 
+from dhsk import systems
 from dhsk.execution.upstream import is_starting, leave, within
 
 log = logging.getLogger("dhsk.cluster")
@@ -94,7 +94,7 @@ class _Registered:
 
 
 _registered = _Registered()
-os.register_at_fork(after_in_child=_registered.__init__)  # type: ignore[misc]  # another's lock
+systems.at_fork(after_in_child=_registered.__init__)  # type: ignore[misc]  # another's lock
 
 
 @contextmanager

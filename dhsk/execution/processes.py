@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from dhsk.execution.folder import LockedName, remove_folder, sweep
-
-SEMAPHORES: Final = Path("/dev/shm")
-"""Linux's folder of named semaphores: NAME is the file sem.NAME."""
+from dhsk.systems import SEMAPHORES
 
 SCRIPT: Final = 'for processes, run a script from a file, with `if __name__ == "__main__":`'
 """Advice if workers cannot import the program."""

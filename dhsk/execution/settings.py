@@ -11,6 +11,7 @@ from typing import Any, Final
 import dask
 from threadpoolctl import ThreadpoolController
 
+from dhsk import systems
 from dhsk.execution.upstream import take_control_of_blas
 
 
@@ -28,7 +29,7 @@ class SharedSetting:
         self._lock = Lock()
         self._users = 0
         self._begun: AbstractContextManager[Any] | None = None
-        os.register_at_fork(
+        systems.at_fork(
             before=self._lock.acquire,
             after_in_parent=self._lock.release,
             after_in_child=self._end_in_child,

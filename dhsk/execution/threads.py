@@ -5,7 +5,6 @@ children inherit its event loop, which does not run there, and tasks of an outer
 threads that they fill.
 """
 
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
@@ -14,6 +13,7 @@ from queue import SimpleQueue
 from threading import Semaphore
 from typing import Any
 
+from dhsk import systems
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Result, call
 
@@ -43,7 +43,7 @@ class _Slot:
 
 _slot: ContextVar[_Slot | None] = ContextVar("dhsk_slot", default=None)
 
-os.register_at_fork(after_in_child=lambda: _slot.set(None))  # the task stays in the parent
+systems.at_fork(after_in_child=lambda: _slot.set(None))  # the task stays in the parent
 
 
 def current_slot() -> _Slot | None:

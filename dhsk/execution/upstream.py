@@ -11,7 +11,6 @@ worker (the same issue); `job_keeper`, as `Cluster.adapt` cancels jobs of severa
 import asyncio
 import gc
 import logging
-import os
 import re
 import shlex
 import signal
@@ -20,7 +19,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from multiprocessing import resource_tracker
 from threading import current_thread, main_thread
 from typing import Any, Final
 from weakref import WeakSet
@@ -31,6 +29,7 @@ from distributed.deploy.spec import ProcessInterface
 from distributed.worker import thread_state
 from threadpoolctl import OpenBLASController
 
+from dhsk import systems
 from dhsk.errors import InputError
 
 OURS: Final = "-dhsk-"
@@ -83,12 +82,8 @@ def signals_blocked() -> Iterator[None]:
     meanwhile is delivered at the end. A worker that exceeds its memory is sent SIGTERM by its
     nanny, and then SIGKILL, as SIGTERM has no effect.
     """
-    resource_tracker.ensure_running()  # its first start would lift the mask again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
+    with systems.blocking(signal.SIGINT, signal.SIGTERM):
         yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -153,7 +148,7 @@ def _inherit() -> None:
     inherited.update(Worker._instances)
 
 
-os.register_at_fork(after_in_child=_inherit)
+systems.at_fork(after_in_child=_inherit)
 
 
 def in_dask_task() -> bool:

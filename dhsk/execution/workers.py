@@ -1,6 +1,5 @@
 """Tasks on the workers of a Dask client, with one BLAS thread each."""
 
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
@@ -10,6 +9,7 @@ from typing import Any
 
 from distributed import Client, Worker, default_client, secede
 
+from dhsk import systems
 from dhsk.errors import ClusterError, InputError
 from dhsk.execution.health import workers_of
 from dhsk.execution.in_flight import SubmittedTasks
@@ -85,7 +85,7 @@ def current_client() -> Client | None:
     return None if found in inherited else found
 
 
-os.register_at_fork(after_in_child=lambda: _chosen.set(None))
+systems.at_fork(after_in_child=lambda: _chosen.set(None))
 
 
 def in_task() -> bool:

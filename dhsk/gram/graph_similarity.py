@@ -170,7 +170,7 @@ def similarity_of(given: Any) -> Graph:
     if isinstance(given, Graph):
         S = _checked(given.matrix, "S")
         return Graph(S, None if given.nodes is None else _checked_ids(given.nodes, S.shape[0]))
-    if isinstance(given, str | Path) or hasattr(given, "read_text"):
+    if isinstance(given, str | Path) or hasattr(given, "read_bytes"):
         return read_edges(given)
     if isinstance(given, tuple) and len(given) == 2 and getattr(given[0], "ndim", 0) == 2:
         return similarity_of(Graph(*given))

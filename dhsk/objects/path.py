@@ -192,10 +192,6 @@ class ObjectPath:
 
         return patiently(read)
 
-    def read_text(self) -> str:
-        """The whole object, as UTF-8."""
-        return self.read_bytes().decode()
-
     def read_parts(self, start: int, *buffers: memoryview) -> None:
         """Read bytes from `start` on into buffers, one after the other, by parallel requests."""
         ranges = []

@@ -6,7 +6,6 @@ Rejected: one rate for each dim (a new measurement for each file); rates of sing
 """
 
 import json
-import os
 import platform
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ import numpy as np
 from platformdirs import user_cache_path
 from scipy.sparse import csr_array
 
+from dhsk import systems
 from dhsk.arrays import Rows
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.limits import core_count
@@ -283,14 +283,8 @@ def _read_all(folder: Path, number: int, count: int) -> None:
 
 def _forget(folder: Path) -> None:
     """Drop the written files from the system's cache, where possible, so that disks are read."""
-    if not hasattr(os, "posix_fadvise"):
-        return
     for file in folder.iterdir():
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
+        systems.forget_content(file)
 
 
 def _task_rate(count: int = 400) -> float:

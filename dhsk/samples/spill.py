@@ -1,6 +1,5 @@
 """Records in a temporary file, for samples whose order or columns are known only at the end."""
 
-import os
 from collections.abc import Iterator
 from tempfile import TemporaryFile
 from typing import Any, Final
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from dhsk.arrays import blocks
+from dhsk.systems import AnyPlace
 
 PART: Final = 2**16
 """Number of records that are read together."""
@@ -27,6 +27,7 @@ class Spill:
     def __init__(self, dtype: DTypeLike) -> None:
         self._file = TemporaryFile(prefix="dhsk-", buffering=0)  # noqa: SIM115  # as long as self
         finalize(self, self._file.close)
+        self._content = AnyPlace(self._file.fileno())
         self.dtype = np.dtype(dtype)
         self.size = 0
         """Number of records."""
@@ -40,7 +41,7 @@ class Spill:
         self.size = max(self.size, first + len(records))
         left, at = _bytes_of(records.astype(self.dtype, copy=False)), first * self.dtype.itemsize
         while left:
-            done = os.pwrite(self._file.fileno(), left[:_MOST_BYTES], at)
+            done = self._content.write(at, left[:_MOST_BYTES])
             left, at = left[done:], at + done
 
     def read(self, first: int, last: int) -> NDArray[Any]:
@@ -48,7 +49,7 @@ class Spill:
         records = np.empty(last - first, self.dtype)
         left, at = _bytes_of(records), first * self.dtype.itemsize
         while left:
-            done = os.preadv(self._file.fileno(), [left[:_MOST_BYTES]], at)
+            done = self._content.read(at, left[:_MOST_BYTES])
             if done == 0:
                 raise EOFError("a temporary file ends early")
             left, at = left[done:], at + done

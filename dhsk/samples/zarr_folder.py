@@ -18,7 +18,7 @@ from dhsk.samples.trees import tree_format
 def is_gram_store(folder: Place) -> bool:
     """Whether a folder is a Gram store of dhsk, by its zarr attributes."""
     try:
-        return "dhsk" in parse_json((folder / "zarr.json").read_text())["attributes"]
+        return "dhsk" in parse_json((folder / "zarr.json").read_bytes())["attributes"]
     except UnansweredError:
         raise
     except (OSError, StoreError, ValueError, KeyError, TypeError):  # refused, or something else

@@ -255,7 +255,7 @@ def remove_rows(path: Place | None) -> None:
 
 def write_rows(rows: Sequence[Row], path: Place) -> None:
     """Write one row of results or more as a table; replace an existing file."""
-    with written(path, "w", newline="") as file:
+    with written(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=list(flat(rows[0])))
         writer.writeheader()
         writer.writerows(map(flat, rows))

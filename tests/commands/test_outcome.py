@@ -1,8 +1,10 @@
 """Memory of a process tree as it is seen from the client."""
 
+import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -43,6 +45,27 @@ def test_the_peak_of_a_child_is_seen_after_it_has_passed() -> None:
         assert memory.peak > 0
         child.communicate("\n")
     assert tree_bytes(me) - before < 0.5 * HELD
+
+
+def test_children_count_where_their_pages_are_not_told(monkeypatch: Any) -> None:
+    """As on macOS, which tells a user only what is resident of others, and keeps no peaks."""
+
+    def told(process: psutil.Process) -> Any:
+        if process.pid != os.getpid():
+            raise psutil.AccessDenied(process.pid)
+        return SimpleNamespace(uss=10**6, rss=10**7)
+
+    monkeypatch.setattr(psutil.Process, "memory_full_info", told)
+    monkeypatch.setattr("dhsk.commands.outcome.peak_resident", lambda _: 0)
+    me = psutil.Process()
+    assert tree_bytes(me) == 10**6
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+        assert HELD < tree_bytes(me) < 1.5 * HELD
+        child.communicate("\n\n")
 
 
 @pytest.mark.slow

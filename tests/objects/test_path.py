@@ -59,6 +59,24 @@ def test_entries_are_those_of_a_folder(place: ObjectPath, tmp_path: Path) -> Non
         assert sizes_below(folder).keys() == {"a/1", "ab/1", "c/1", "d"}
 
 
+def test_a_folder_is_the_same_under_names_of_another_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on disks of macOS, where both names open one folder."""
+    for name in ("Out", "out"):
+        (tmp_path / name / "fits").mkdir(parents=True)
+    assert not is_within(tmp_path / "out" / "fits", tmp_path / "Out")
+
+    def samefile(one: Path, other: Path) -> bool:
+        return str(one).lower() == str(other).lower()
+
+    monkeypatch.setattr(Path, "samefile", samefile)
+    assert is_within(tmp_path / "out" / "fits", tmp_path / "Out")
+    assert is_within(tmp_path / "out" / "fits" / "later", tmp_path / "Out")
+    assert not is_within(tmp_path / "Out", tmp_path / "out" / "fits")
+    assert not is_within(tmp_path / "out" / "fits", tmp_path / "other")
+
+
 def test_text_is_written_whole_or_not(place: ObjectPath, tmp_path: Path) -> None:
     """A failure amid it leaves the earlier content."""
     for file in (place / "t", tmp_path / "t"):

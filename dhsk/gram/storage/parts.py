@@ -90,7 +90,7 @@ def is_begun(path: Place) -> bool:
 def whose(path: Place, tiling: Tiling, tiles: Sequence[Tile]) -> str:
     """Parts that compute the given tiles, in words; empty if the store is not made by parts."""
     try:
-        count = int(parse_json((path / TURNS_NAME).read_text())["parts"])
+        count = int(parse_json((path / TURNS_NAME).read_bytes())["parts"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
     numbers = numbers_of_parts(tiling, count)

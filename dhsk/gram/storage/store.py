@@ -91,7 +91,7 @@ class GramStore:
     def open(cls, path: Place) -> "GramStore":
         """Open a store, complete or not; StoreError if there is none, or it has another schema."""
         try:
-            attributes = parse_json((path / "zarr.json").read_text())["attributes"]
+            attributes = parse_json((path / "zarr.json").read_bytes())["attributes"]
             described = attributes["dhsk"]
         except FileNotFoundError as error:
             what = "exists but is not a Gram store" if path.exists() else "does not exist"
