@@ -5,6 +5,7 @@
 
 import json
 import math
+import re
 import sys
 from functools import partial
 from hashlib import sha256
@@ -12,10 +13,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import llvmlite.binding as llvm
+import numba
 import numpy as np
 import pytest
 
 from dhsk.kernels.certified import certify, exponent, profile, rational, rounded, series
+from dhsk.kernels.certified.evaluate import _BLOCK_BYTES as BLOCK_BYTES
+from dhsk.kernels.certified.evaluate import compiled_pass
+from dhsk.kernels.certified.form import Form
 from dhsk.kernels.certified.profile import HeatProfile, heat_profile
 
 GOLDEN = Path(__file__).with_name("heat_bits.json")
@@ -73,6 +79,51 @@ def test_values_have_the_bits_of_every_machine(kernel: dict[str, Any]) -> None:
     """Of float64 and of float32."""
     found = digests(heat_profile(kernel["dim"], kernel["time"]))
     assert found == {name: kernel[name] for name in ("float64", "float32")}
+
+
+ARM = "aarch64-unknown-linux-gnu"
+OPERATIONS = {
+    "fmul": r"\tfmul\t", "fadd": r"\tfadd\t", "fsub": r"\tfsub\t", "fdiv": r"\tfdiv\t",
+    "call <.*@llvm.fma": r"\tf(?:mla|mls|n?madd|n?msub)\t",
+}  # fmt: skip
+"""Operations of LLVM, and ARM's instructions for them."""
+
+REGISTER_BYTES = 16
+"""Of ARM's vectors."""
+
+
+def for_arm(code: str) -> str:
+    """Assembly for ARM of what numba has compiled for this processor."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    code = re.sub(
+        r"(?:tail )?call i8 @llvm\.x86\.atomic[^\n]*", "add i8 0, 0", code
+    )  # no arithmetic
+    code = re.sub(r"target datalayout = [^\n]*", "", code)
+    code = re.sub(r'"target-(cpu|features)"="[^"]*"', "", code)
+    code = re.sub(r"target triple = [^\n]*", f'target triple = "{ARM}"', code)
+    machine = llvm.Target.from_triple(ARM).create_target_machine(opt=3)
+    return str(machine.emit_assembly(llvm.parse_assembly(code)))
+
+
+@pytest.mark.parametrize("kernel", [(2, 0.004), (20, 0.15)], ids=str)
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_arm_rounds_where_others_do(kernel: tuple[int, float], precision: str) -> None:
+    """Each operation on a block is one instruction a register: no two become one rounding."""
+    form: Form = getattr(heat_profile(*kernel), precision)
+    values = np.zeros(1, form.numerator.dtype)
+    form.apply(values, values)
+    made: Any = compiled_pass(*form.sizes)
+    again = numba.njit(made.py_func)  # what came from the cache has no code of LLVM's
+    again.compile(made.signatures[-1])
+    (code,) = again.inspect_llvm().values()
+    assembly = for_arm(code)
+    found = {name: len(re.findall(f"= (?:tail )?{name}", code)) for name in OPERATIONS}
+    each = BLOCK_BYTES // REGISTER_BYTES
+    for name, instructions in OPERATIONS.items():
+        assert len(re.findall(instructions, assembly)) == each * found[name], name
+    assert found["call <.*@llvm.fma"] > 15
+    assert not re.search(r"= f(mul|add|sub|div) (fast|contract|reassoc)", code)
 
 
 # Of the system's own functions nobody knows the last bit
