@@ -112,7 +112,7 @@ class NewColumn:
             with self.origin.reading():
                 source = self._path.open("rb")
             with source:
-                os.fchmod(copy.fileno(), stat.S_IMODE(os.fstat(source.fileno()).st_mode))
+                Path(copy.name).chmod(stat.S_IMODE(os.fstat(source.fileno()).st_mode))
                 shutil.copyfileobj(source, copy, _COPIED)
             with self.origin.reading():  # it was the same file to the end
                 pass
