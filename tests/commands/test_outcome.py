@@ -58,13 +58,14 @@ def test_children_count_where_their_pages_are_not_told(monkeypatch: Any) -> None
     monkeypatch.setattr(psutil.Process, "memory_full_info", told)
     monkeypatch.setattr("dhsk.commands.outcome.peak_resident", lambda _: 0)
     me = psutil.Process()
-    assert tree_bytes(me) == 10**6
+    before = tree_bytes(me)  # with children of other tests
+    assert before >= 10**6
     with subprocess.Popen(
         [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "held\n"
-        assert HELD < tree_bytes(me) < 1.5 * HELD
+        assert HELD < tree_bytes(me) - before < 1.5 * HELD
         child.communicate("\n\n")
 
 
