@@ -188,13 +188,13 @@ def _estimator(fit: dict[str, Any]) -> "HeatSVC | NystromSVC":
     """Estimator of the options; options that were not given keep its defaults."""
     from dhsk.estimators import HeatSVC, NystromSVC
 
-    own: dict[str, Any] = {"class_weight": fit["class_weight"], "random_state": fit["seed"]}
+    own: dict[str, Any] = {"class_weight": fit["class_weight"]}
     own |= {name: fit[name] for name in ("C", "tol", "dtype") if fit[name] is not None}
     if fit["rank"] is None:
         estimator = HeatSVC(store=fit["store"], multi_class=fit["multi_class"] or "auto", **own)
-        estimator._with_sigmoids = fit["probability"]
+        estimator._with_sigmoids, estimator._seed_of_folds = fit["probability"], fit["seed"]
         return estimator
-    return NystromSVC(fit["rank"], **own, **landmarks_in(fit))
+    return NystromSVC(fit["rank"], random_state=fit["seed"], **own, **landmarks_in(fit))
 
 
 def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: Place) -> None:

@@ -1,13 +1,11 @@
 """What the exact classifiers share: training, probabilities, and fitted attributes."""
 
-import warnings
 from typing import Any, Final
 
 import numpy as np
 
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.classifier import HeatClassifier
-from dhsk.estimators.saving import DEPRECATED
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels.centre import with_all_entries
@@ -16,7 +14,6 @@ from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
 from dhsk.samples import Samples
-from dhsk.samples.zeros import frames_inside
 
 FOLDS: Final = 5
 """Number of folds of the held-out decisions to which sigmoids are fitted, as in LIBSVM."""
@@ -27,31 +24,22 @@ class ExactClassifier(HeatClassifier[SvcModel]):
 
     _model_type = SvcModel
     _with_sigmoids = False
-    """Whether a fit makes sigmoids for a file of a model, as `dhsk train --probability` asks."""
-    probability: bool | str
-    random_state: Any
+    """Whether a fit makes sigmoids, as `dhsk train --probability` asks."""
+    _seed_of_folds: Any = None
+    """Seed, or a `RandomState`, that shuffles their folds."""
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
         return train_svc(problem, samples, row_map, run)
 
     @property
     def _sigmoid_folds(self) -> dict[str, Any]:
-        wanted = self._with_sigmoids
-        if self.probability != DEPRECATED:
-            wanted, name = bool(self.probability), type(self).__name__
-            warnings.warn(
-                f"probability of {name} is a parameter that is deprecated, as in scikit-learn's "
-                "SVC, and the next release removes it: for probabilities fit "
-                f"CalibratedClassifierCV({name}(), ensemble=False)",
-                FutureWarning,
-                stacklevel=frames_inside(),
-            )
-        return {"folds": FOLDS, "random_state": self.random_state} if wanted else {}
+        if not self._with_sigmoids:
+            return {}
+        return {"folds": FOLDS, "random_state": self._seed_of_folds}
 
     def _check_probabilities(self) -> None:
-        asked = self.probability is True or self._with_sigmoids
         fitted = getattr(self, "model_", None)
-        if not (asked if fitted is None else fitted.has_probabilities):
+        if not (self._with_sigmoids if fitted is None else fitted.has_probabilities):
             name = type(self).__name__
             raise AttributeError(
                 f"{name} has no predict_proba, as its decisions are no probabilities: fit "

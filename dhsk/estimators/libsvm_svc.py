@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from distributed import Client
@@ -16,8 +16,7 @@ from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.classifier import with_probabilities
 from dhsk.estimators.drop_in import DropIn, terminated_early
-from dhsk.estimators.exact import ExactClassifier
-from dhsk.estimators.saving import DEPRECATED
+from dhsk.estimators.exact import FOLDS, ExactClassifier
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -27,9 +26,13 @@ from dhsk.models.problem import Problem, weights_of_classes
 from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
+from dhsk.samples.zeros import frames_inside
 
 SHAPES = ("ovr", "ovo")
 """Values of `decision_function_shape`."""
+
+DEPRECATED: Final = "deprecated"
+"""Default of a parameter that scikit-learn will remove."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -179,6 +182,18 @@ class SVC(DropIn, ExactClassifier):
     def _check_probabilities(self) -> None:
         if self.probability is not True:
             super()._check_probabilities()
+
+    @property
+    def _sigmoid_folds(self) -> dict[str, Any]:
+        if self.probability == DEPRECATED:
+            return {}
+        warnings.warn(
+            "probability of SVC is a parameter that scikit-learn 1.9 deprecates: for probabilities "
+            "fit CalibratedClassifierCV(SVC(), ensemble=False)",
+            FutureWarning,
+            stacklevel=frames_inside(),
+        )
+        return {"folds": FOLDS, "random_state": self.random_state} if self.probability else {}
 
     def _check(self, *positive: str) -> None:
         if self.decision_function_shape not in SHAPES:

@@ -16,9 +16,6 @@ from dhsk.objects.places import Place
 from dhsk.samples.memory import as_table, refuse_anndata, refuse_gram, refuse_texts
 from dhsk.samples.names import names_in, table_in_order
 
-DEPRECATED: Final = "deprecated"
-"""Default of a parameter that goes in the next release, as in scikit-learn."""
-
 _OF_A_MACHINE: Final = ("memory", "client", "store", "journal")
 """Parameters that say where a fit runs."""
 
@@ -134,7 +131,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         for name, value in self.get_params(deep=False).items():
             plain = value.item() if isinstance(value, np.generic) else value
             kept = isinstance(plain, bool | int | float | str | Kernel | None)
-            if kept and name not in _OF_A_MACHINE and plain != DEPRECATED:
+            if kept and name not in _OF_A_MACHINE:
                 found[name] = plain
         return found
 

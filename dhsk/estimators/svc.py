@@ -8,7 +8,6 @@ from distributed import Client
 
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.exact import ExactClassifier
-from dhsk.estimators.saving import DEPRECATED
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -55,10 +54,6 @@ class HeatSVC(ExactClassifier):
         each class against the rest, which was better, and faster, with twenty classes and more.
         "auto" is "ovr" above ten classes. `dhsk.cross_validate` compares both. A sample has the
         weight of its own class in all fits.
-    probability
-        Deprecated, as in `sklearn.svm.SVC`: fit ``CalibratedClassifierCV(HeatSVC(),
-        ensemble=False)`` for probabilities. True enables `predict_proba`, by Platt's sigmoids of
-        cross-validated decisions, which takes up to five more fits on the same matrix.
     dtype
         Type of inner products and kernel values: "float64", or "float32" for spherical, linear and
         Gaussian kernels. For a Gaussian kernel in "float32", samples far from the origin are
@@ -67,8 +62,6 @@ class HeatSVC(ExactClassifier):
     store
         Folder for the Gram matrix of one fit, which is read if the same fit is repeated. With
         neither this nor a client the mapped samples are in memory, and nothing is stored.
-    random_state
-        Seed, or a `RandomState`, that shuffles the folds of `probability`.
     indefinite
 
     Attributes
@@ -137,12 +130,10 @@ class HeatSVC(ExactClassifier):
     tol: float = 1e-3
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
     multi_class: MultiClass | Auto = "auto"
-    probability: bool | str = DEPRECATED
     dtype: str = "float64"
     memory: int | str | None = None
     client: Client | None = None
     store: str | Place | None = None
-    random_state: Any = None
     indefinite: Indefinite = "error"
 
     def _check(self, *positive: str) -> None:

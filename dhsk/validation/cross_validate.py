@@ -344,7 +344,7 @@ def _parameters(
     best: Cell, fit: Fitting, class_weight: ClassWeight, low_rank: LowRank | None
 ) -> dict[str, Any]:
     """Parameters of the estimator that is fitted as the best cell was, but kernel and map."""
-    found: dict[str, Any] = {"C": best.C, "class_weight": class_weight, "random_state": 0}
+    found: dict[str, Any] = {"C": best.C, "class_weight": class_weight}
     found |= {"tol": float(fit.tol), "zero_rows": fit.zero_rows}
     if low_rank is None:
         found["multi_class"] = "ovr" if is_rest(best.kernel) else "ovo"

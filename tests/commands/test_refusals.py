@@ -202,14 +202,14 @@ def test_connect_refuses_what_is_no_cluster(call: Any, sentence: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 0.5])
-@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
+@pytest.mark.filterwarnings("ignore:probability of SVC:FutureWarning")
 def test_seeds_that_numpy_does_not_take_are_refused(seed: Any, here: Path) -> None:
     """At the Python doors too, by the name of their parameter."""
     X, y = np.load("x.npy"), np.repeat([0, 1], 20)
     with pytest.raises(dhsk.InputError, match="random_state must be"):
         dhsk.cross_validate(X, y, cv=dhsk.StratifiedFolds(random_state=seed))
     for model in (
-        dhsk.HeatSVC(probability=True, random_state=seed),
+        dhsk.SVC(probability=True, random_state=seed),
         dhsk.NystromSVC(3, random_state=seed),
         dhsk.NystromFeatures(3, random_state=seed),
     ):

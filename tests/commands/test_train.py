@@ -77,7 +77,7 @@ def test_train_then_predict(table: Any, run: Any, samples: Any) -> None:
     assert not list(Path().glob(".*"))
 
 
-@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
+@pytest.mark.filterwarnings("ignore:probability of SVC:FutureWarning")
 def test_probabilities_by_blocks(table: Any, run: Any, samples: Any, monkeypatch: Any) -> None:
     """A column a class; samples are read in blocks, so that any number of them can be."""
     X, y = samples
@@ -89,7 +89,7 @@ def test_probabilities_by_blocks(table: Any, run: Any, samples: Any, monkeypatch
     header, rows = table("p.csv")
     assert header == ["label", "probability_down", "probability_up"]
     found = np.array([row[1:] for row in rows], dtype=np.float64)
-    expected = dhsk.HeatSVC(probability=True, random_state=0).fit(X, y)
+    expected = dhsk.SVC(C="auto", kernel="heat", probability=True, random_state=0).fit(X, y)
     np.testing.assert_allclose(found, expected.predict_proba(X), atol=1e-9)
     right = sum(row[0] == label for row, label in zip(rows, y, strict=True))
     assert f"{right} of 80 labels are right" in out

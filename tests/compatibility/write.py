@@ -33,8 +33,9 @@ def write(folder: Path) -> None:
     folder.mkdir()
     X, y = samples()
     gram = dhsk.compute_gram(X, "heat", store=folder / "gram", tile=16)
-    exact = dhsk.HeatSVC(1.0, 1.0, probability=True).fit(X, y)
-    exact.save(folder / "exact.dhsk")
+    exact = dhsk.HeatSVC(1.0, 1.0)
+    exact._with_sigmoids = True  # as `dhsk train --probability`
+    exact.fit(X, y).save(folder / "exact.dhsk")
     low_rank = dhsk.NystromSVC(8, 1.0, time_scale=1.0, random_state=0).fit(X, y)
     low_rank.save(folder / "low-rank.dhsk")
     features = dhsk.NystromFeatures(8, time_scale=1.0, random_state=0).fit(X)

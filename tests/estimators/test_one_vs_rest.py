@@ -129,8 +129,9 @@ def test_a_file_has_all(tmp_path: Path) -> None:
 def test_probabilities_sum_to_one_and_go_with_decisions() -> None:
     """They are of held-out decisions of each class."""
     X, y = digits(400, 4)
-    with pytest.warns(FutureWarning, match="probability"):
-        model = fitted(X, y, probability=True, random_state=0)
+    model = dhsk.HeatSVC(3.0, 0.7, multi_class="ovr", tol=TIGHT)
+    model._with_sigmoids, model._seed_of_folds = True, 0  # as `dhsk train --probability`
+    model.fit(X, y)
     found = model.predict_proba(X)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
     assert (model.classes_[found.argmax(axis=1)] == y).mean() > 0.97

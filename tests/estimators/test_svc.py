@@ -32,6 +32,12 @@ def heat(**options: Any) -> dhsk.HeatSVC:
     return dhsk.HeatSVC(2.0, 0.5, **{"tol": TOL} | options)
 
 
+def platt(**options: Any) -> dhsk.SVC:
+    """The same with probabilities, by the parameter of scikit-learn's."""
+    own = {"C": 2.0, "time_scale": 0.5, "tol": TOL, "random_state": 0} | options
+    return dhsk.SVC(kernel="heat", probability=True, **own)
+
+
 def libsvm(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> tuple[SVC, Any]:
     """scikit-learn's on the same matrix, and what makes its test matrices."""
     kernel, unit = dhsk.HeatKernel.at_scale(64, 0.5), dhsk.hyperspherical_map(X)
@@ -130,7 +136,7 @@ def test_float32_is_close() -> None:
 @pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize("where", ["store", "client", "both"])
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
+@pytest.mark.filterwarnings("ignore:probability of SVC:FutureWarning")
 def test_predictions_do_not_depend_on_where_it_is_fitted(
     where: str, sparse: bool, client: Client, tmp_path: Path
 ) -> None:
@@ -142,8 +148,8 @@ def test_predictions_do_not_depend_on_where_it_is_fitted(
         "client": {"client": client},
         "both": {"store": tmp_path / "g", "client": client},
     }[where]
-    here = heat(probability=True, random_state=0).fit(given, y)
-    there = heat(probability=True, random_state=0, **means).fit(given, y)
+    here = platt().fit(given, y)
+    there = platt(**means).fit(given, y)
     np.testing.assert_array_equal(there.support_, here.support_)
     as_arrays = [
         m.support_vectors_.toarray() if sparse else m.support_vectors_ for m in (here, there)
@@ -176,7 +182,7 @@ def test_probabilities_are_near_those_of_scikit_learn() -> None:
     for seed in range(5):
         svc, matrix = libsvm(X, y, probability=True, random_state=seed)
         peers.append(svc.predict_proba(matrix(test)))
-    model = heat(probability=True, random_state=1).fit(X, y)
+    model = platt(random_state=1).fit(X, y)
     found = model.predict_proba(test)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     assert accuracy_score(true, found.argmax(axis=1)) >= min(
@@ -184,16 +190,16 @@ def test_probabilities_are_near_those_of_scikit_learn() -> None:
     )
     assert log_loss(true, found) <= max(log_loss(true, peer) for peer in peers)
     np.testing.assert_array_equal(model.predict_log_proba(test), np.log(found))
-    again = heat(probability=True, random_state=1).fit(X, y)
+    again = platt(random_state=1).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(test), found)
 
 
-@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
+@pytest.mark.filterwarnings("ignore:probability of SVC:FutureWarning")
 def test_sigmoids_come_from_samples_held_out() -> None:
     """On random labels they are nearly flat, though the fit itself is nearly perfect."""
     X, _ = digits(10)
     y = np.random.default_rng(5).integers(0, 2, len(X))
-    model = dhsk.HeatSVC(100.0, 0.2, probability=True, random_state=0).fit(X, y)
+    model = platt(C=100.0, time_scale=0.2, tol=1e-3).fit(X, y)
     assert model.score(X, y) > 0.95
     assert model.predict_proba(X)[:, 0].std() < 0.2
 
@@ -218,8 +224,8 @@ def test_without_probabilities_the_way_to_them_is_said(estimator: Any, way: str)
 def test_the_parameter_of_probabilities_is_deprecated() -> None:
     """As scikit-learn's is: it works, warns at the line of the user, and names what follows it."""
     X, y = digits(2, 60)
-    with pytest.warns(FutureWarning, match=r"CalibratedClassifierCV\(HeatSVC\(\)") as caught:
-        model = heat(probability=True).fit(X, y)
+    with pytest.warns(FutureWarning, match=r"CalibratedClassifierCV\(SVC\(\)") as caught:
+        model = platt().fit(X, y)
     assert [one.filename for one in caught] == [__file__]
     assert model.predict_proba(X).shape == (60, 2)
 
@@ -233,15 +239,15 @@ def test_calibrated_classifiers_have_probabilities() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
+@pytest.mark.filterwarnings("ignore:probability of SVC:FutureWarning")
 def test_a_class_of_one_sample_has_probabilities(classes: int) -> None:
     """Held out, it is decided against, as LIBSVM does; most probable it is where its sample is."""
     X, y = digits(classes)
     lone = classes - 1
     keep = np.r_[np.flatnonzero(y < lone), np.flatnonzero(y == lone)[:1]]
-    model = heat(probability=True, random_state=0).fit(X[keep], y[keep])
+    model = platt().fit(X[keep], y[keep])
     P = model.predict_proba(X[keep])
     assert np.abs(P.sum(axis=1) - 1).max() < 1e-12  # a few roundings of numbers below 1
     assert 0 < P[:-1, lone].max() < P[-1, lone] < 1
-    one_each = heat(probability=True).fit(X[keep[[0, -1]]], y[keep[[0, -1]]])
+    one_each = platt().fit(X[keep[[0, -1]]], y[keep[[0, -1]]])
     assert np.isfinite(one_each.predict_proba(X[keep])).all()

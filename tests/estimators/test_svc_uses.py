@@ -78,18 +78,17 @@ def test_a_pickle_predicts_the_same() -> None:
 
 
 @pytest.mark.parametrize("kernel", [None, dhsk.PolynomialKernel(3, 0.5)])
-@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
 def test_a_file_predicts_the_same(kernel: Any, tmp_path: Path) -> None:
     """To the last bit, with parameters and feature names."""
     X, y = digits(3, 150)
     frame = pd.DataFrame(X, columns=[f"p{i}" for i in range(64)])
-    model = heat(kernel=kernel, probability=True, class_weight={0: 2.0}, random_state=0)
+    model = heat(kernel=kernel, class_weight={0: 2.0})
+    model._with_sigmoids = True  # as `dhsk train --probability`
     model.fit(frame, y).save(tmp_path / "model")
     found = dhsk.HeatSVC.load(tmp_path / "model")
     for method in ("decision_function", "predict", "predict_proba"):
         np.testing.assert_array_equal(getattr(found, method)(frame), getattr(model, method)(frame))
-    expected = model.get_params() | {"random_state": None, "probability": "deprecated"}
-    assert found.get_params() == expected
+    assert found.get_params() == model.get_params()
     assert list(found.feature_names_in_) == list(frame.columns)
     np.testing.assert_array_equal(found.dual_coef_, model.dual_coef_)
     assert clone(found).fit(X, y).score(X, y) == model.score(frame, y)
@@ -103,16 +102,15 @@ def test_an_estimator_that_is_not_fitted_says_so(tmp_path: Path) -> None:
         dhsk.HeatSVC().save(tmp_path / "m")
 
 
-@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
+@pytest.mark.filterwarnings("ignore:probability of SVC:FutureWarning")
 def test_samples_of_a_file_are_fitted_the_same(tmp_path: Path) -> None:
     """`fit_samples` reads what `open_samples` takes, and reports progress."""
     X, y = digits(3)
     np.save(tmp_path / "x.npy", X)
     seen = []
-    model = heat(probability=True, random_state=0).fit_samples(
-        tmp_path / "x.npy", y, progress=seen.append
-    )
-    expected = heat(probability=True, random_state=0).fit(X, y)
+    svc = dhsk.SVC(C=2.0, kernel="heat", time_scale=0.5, probability=True, random_state=0)
+    model = clone(svc).fit_samples(tmp_path / "x.npy", y, progress=seen.append)
+    expected = svc.fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
     stages = list(dict.fromkeys(event.stage for event in seen))
     assert stages == ["reading", "pairs of classes", "held-out decisions"]

@@ -99,14 +99,14 @@ def test_values_are_the_same_bits_on_any_number_of_cores(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
+@pytest.mark.filterwarnings("ignore:probability of SVC:FutureWarning")
 def test_processes_give_the_same_bits() -> None:
     """Estimators with a client predict on its workers, all of them."""
     X, y = samples_of(700), np.arange(700) % 3
     probed = samples_of(4 * N, 3)
     with dhsk.connect("local", n_workers=2) as client:
         for estimator in (
-            dhsk.HeatSVC(tol=0.1, probability=True, random_state=0),
+            dhsk.SVC(kernel="heat", tol=0.1, probability=True, random_state=0),
             dhsk.NystromSVC(50, loss="logistic", random_state=0),
             dhsk.HeatKernelRidge(tol=1e-2),
         ):
