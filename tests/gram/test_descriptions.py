@@ -57,6 +57,17 @@ def test_every_description_of_a_store_is_looked_at(made: tuple[Path, Any]) -> No
     assert GramStore.open(path).damaged_descriptions() == []
 
 
+@pytest.mark.parametrize("group", ["", "rows"])
+def test_groups_of_another_zarr_are_sound(group: str, X: Any, tmp_path: Path) -> None:
+    """Version 3.0 says that nothing is consolidated, later ones do not; other words are damage."""
+    dhsk.compute_gram(X, KERNEL, tile=TILE, store=tmp_path / "g")
+    file = tmp_path / "g" / group / "zarr.json"
+    for consolidated, damaged in ((None, []), ({}, [file])):
+        said = json.loads(file.read_text()) | {"consolidated_metadata": consolidated}
+        file.write_text(json.dumps(said))
+        assert GramStore.open(tmp_path / "g").damaged_descriptions() == damaged
+
+
 @pytest.mark.slow
 def test_any_flipped_bit_is_found_and_put_right(
     contents: Any, made: tuple[Path, Any], rng: Any

@@ -15,6 +15,9 @@ from dhsk.objects.places import Place, write_whole
 
 DESCRIPTION: Final = "zarr.json"
 
+CONSOLIDATED: Final = "consolidated_metadata"
+"""Key of groups that zarr 3.0 writes as null, and later versions leave out."""
+
 SUM: Final = "dhsk_crc32c"
 """Attribute with the checksum of the header, which is another attribute."""
 
@@ -69,8 +72,12 @@ class StoredGroup:
     attributes: dict[str, Any]
 
     def is_described(self) -> bool:
-        """Whether the folder has this description."""
-        return bool(read_description(self.folder) == json.loads(self._text()))
+        """Whether the folder has this description, perhaps as another version of zarr writes it."""
+        said, expected = read_description(self.folder), json.loads(self._text())
+        for one in (said or {}, expected):
+            if one.get(CONSOLIDATED, "") is None:
+                del one[CONSOLIDATED]
+        return bool(said == expected)
 
     def describe(self) -> None:
         """Write the description."""
