@@ -37,7 +37,7 @@ numpydoc_show_class_members = False
 numpydoc_attributes_as_param_list = True
 
 html_theme = "pydata_sphinx_theme"
-html_title = "dhsk"
+html_title = f"dhsk {release}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["dhsk.css"]
@@ -53,7 +53,7 @@ html_sidebars = {  # pages without others below them have room instead
     )
 }  # fmt: skip
 html_theme_options = {
-    "logo": {"text": "dhsk"},
+    "logo": {"text": f"dhsk {release}"},
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "header_links_before_dropdown": 6,

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import packages_distributions, requires, version
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 import dhsk
 from tests.parsed import parsed
+
+ROOT = Path(__file__).parents[1]
 
 OWN = {"dhsk", "_typeshed"}
 """Not libraries: this one, and what only type checkers know."""
@@ -34,6 +37,14 @@ def test_unknown_name_is_an_attribute_error() -> None:
 def test_version_is_that_of_the_distribution() -> None:
     """One place holds the version."""
     assert dhsk.__version__ == version("dhsk")
+
+
+def test_changes_have_the_version_that_comes() -> None:
+    """The newest heading is that version; before the first release nothing has changed."""
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    comes = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert re.findall(r"^## (\S+) - (?:unreleased|\d{4}-\d\d-\d\d)$", changes, re.M)[0] == comes
+    assert comes != "0.1.0" or len(changes.splitlines()) <= 60
 
 
 def test_importing_loads_nothing_heavy() -> None:

@@ -13,6 +13,8 @@ from dhsk.commands.cli import commands
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
     *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md") if p.name != "README.md"),
     *(
         str(p.relative_to(ROOT))

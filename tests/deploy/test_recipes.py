@@ -57,7 +57,8 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
 def test_what_is_copied_is_enough_to_build(tmp_path: Path) -> None:
     """Metadata of the package name no file beside those."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    named = {project["project"]["readme"], *project["project"]["license-files"]}
+    (readme,) = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["fragments"]
+    named = {readme["path"], *project["project"]["license-files"]}
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert named | set(packages) | {"pyproject.toml"} == set(COPIED)
     extras = project["project"]["optional-dependencies"]
