@@ -188,7 +188,7 @@ class SVC(DropIn, ExactClassifier):
         if self.probability == DEPRECATED:
             return {}
         warnings.warn(
-            "probability of SVC is a parameter that scikit-learn 1.9 deprecates: for probabilities "
+            "probability of SVC is a parameter that is deprecated, as in scikit-learn: for them "
             "fit CalibratedClassifierCV(SVC(), ensemble=False)",
             FutureWarning,
             stacklevel=frames_inside(),

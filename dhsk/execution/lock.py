@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import Final
 
 from dhsk import systems
@@ -30,6 +30,9 @@ TURNS_NAME: Final = ".parts"
 
 TURN_SECONDS: Final = 0.2
 """Time between two tries to have a turn."""
+
+RELEASE_SECONDS: Final = 1.0
+"""Time for which one of several tries again: the last of them has the lock alone as it ends."""
 
 
 @contextmanager
@@ -159,6 +162,10 @@ def _acquire(file: Path, *, shared: bool) -> tuple[int, bool]:
 def _lock(descriptor: int, file: Path, *, shared: bool) -> bool:
     """Lock an open file; False, with a warning, if the file system has no locks."""
     locked = systems.try_lock(descriptor, shared=shared)
+    end = monotonic() + RELEASE_SECONDS
+    while shared and locked is False and monotonic() < end:
+        sleep(TURN_SECONDS / 10)
+        locked = systems.try_lock(descriptor, shared=True)
     if locked is None:
         warnings.warn(
             f"the file system of {file.parent} has no locks: make sure that no other command "

@@ -98,7 +98,7 @@ def test_unknown_fields_are_errors() -> None:
     assert errors({"apiVersion": "batch/v9", "kind": "Job", "metadata": {"name": "x"}})
 
 
-FILES = sorted((Path(__file__).parents[2] / "deploy").rglob("*.yaml"))
+FILES = sorted((Path(__file__).parents[2] / "deploy" / "kubernetes").rglob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
