@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dhsk.bars import show_progress
+    from dhsk.devices import device
     from dhsk.errors import (
         AccuracyError,
         BudgetError,
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "bars": ["show_progress"],
+    "devices": ["device"],
     "execution.cluster": ["connect"],
     "errors": [
         "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning", "CorruptTileError",
@@ -136,10 +138,11 @@ __all__ = [
     "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap", "Refit",
     "SamplesChangedError", "SmoothedKernel", "Spectrum", "StoreError", "StoreMismatchError",
     "StratifiedFolds", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect",
-    "cross_validate", "diffusion_map", "empirical_map", "graph_gram", "hyperspherical_map",
-    "learning_curve", "maximum_mean_discrepancy", "mercer_map", "multinomial_map",
-    "negative_laplacian", "open_gram", "open_samples", "projective_map", "read_edges",
-    "read_labels", "repair_gram", "representatives", "show_progress", "spectrum_counts",
+    "cross_validate", "device", "diffusion_map", "empirical_map", "graph_gram",
+    "hyperspherical_map", "learning_curve", "maximum_mean_discrepancy", "mercer_map",
+    "multinomial_map", "negative_laplacian", "open_gram", "open_samples", "projective_map",
+    "read_edges", "read_labels", "repair_gram", "representatives", "show_progress",
+    "spectrum_counts",
 ]  # fmt: skip
 
 

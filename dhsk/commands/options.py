@@ -8,6 +8,7 @@ import click
 
 from dhsk.commands.parameters import WHOLE_NUMBERS, PlaceParameter
 from dhsk.commands.table import DATA, FIT, RUN, TableRow, gathered, option, rows_of
+from dhsk.devices import VARIABLE, device
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, named_kernel, parameters_of
 from dhsk.samples import Samples
 from dhsk.samples.maps import MAPS
@@ -41,6 +42,7 @@ class Cluster:
     cluster: str
     workers: int | None
     memory: str | None
+    device: str | None = None
 
     @property
     def limit(self) -> int | None:
@@ -56,6 +58,14 @@ class Cluster:
 memory_option = option(
     "--memory", group=RUN, common=True, help="Most memory for all processes together, such as 4GB."
 )
+
+
+def _use(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
+    """Compute on a device until the command ends."""
+    if name is not None and not context.resilient_parsing:
+        context.with_resource(device(name))
+    return name
+
 
 cluster_options = gathered(
     "cluster",
@@ -75,6 +85,12 @@ cluster_options = gathered(
         help="Processes to start, or workers to wait for. [default: cores, or 1]",
     ),
     memory_option,
+    option(
+        "--device",
+        group=RUN,
+        callback=_use,
+        help=f"cuda for a GPU, or cpu. [default: {VARIABLE}, or cpu]",
+    ),
 )
 
 tile_options = gathered(

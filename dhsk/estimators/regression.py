@@ -64,7 +64,8 @@ def most_columns(rank: Rank, rows: Rows, kernel: Kernel, source: Source, run: Ru
     entries = dim if isinstance(rows, np.ndarray) else -(-rows.nnz // n)
     room = own_room(run.memory) // FACTOR_SHARE
     computed = not isinstance(source, ArraySource)
-    return usual_rank(n, entries, rows.dtype.itemsize, room, computed=computed)
+    size, on_device = rows.dtype.itemsize, isinstance(source, RowsSource) and source.on_device
+    return usual_rank(n, entries, size, room, computed=computed, on_device=on_device)
 
 
 def means_of(

@@ -14,6 +14,7 @@ from warnings import warn
 
 from distributed import Client, KilledWorker, as_completed
 
+from dhsk.devices import call_on_device, chosen_device
 from dhsk.errors import BudgetError, ClusterError, ClusterWarning
 from dhsk.execution.health import (
     BEAT_SECONDS,
@@ -75,6 +76,7 @@ class SubmittedTasks:
     def __init__(self, client: Client, function: Callable[..., Any]) -> None:
         self._client = client
         self._function = function
+        self._device = chosen_device()
         self._watch = watch_of(client)
         self._running: dict[Any, _Task] = {}
         self._done = as_completed(loop=client.loop)
@@ -107,6 +109,8 @@ class SubmittedTasks:
         if has_shared(arguments):
             own = function, prefix_of(self._client), live_names(self._client)
             function, arguments = call_with_shared, (*own, *arguments)
+        if self._device is not None:
+            function, arguments = call_on_device, (self._device, function, *arguments)
         chosen = None if workers is None else sorted(workers)
         future = self._client.submit(
             function, *arguments, key=key, pure=False, retries=1, workers=chosen, priority=priority

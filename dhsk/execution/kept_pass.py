@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from dhsk.arrays import Floats
+from dhsk.devices import current_device
 from dhsk.execution.checkpoint import NOWHERE, Checkpoint, KeptState, digest_of
 
 UNKEPT_SECONDS: Final = 15.0
@@ -89,7 +90,8 @@ def passes_kept(entries: Checkpoint, *what: Any) -> Iterator[list[str]]:
     if entries.folder is None:
         yield names
         return
-    passes = _Passes(entries, digest_of(*what))
+    device = current_device()  # its tasks are others
+    passes = _Passes(entries, digest_of(*what, *([] if device is None else [device.name])))
     token = _KEPT.set(passes)
     try:
         yield names

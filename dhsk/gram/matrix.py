@@ -12,6 +12,7 @@ from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError
 from dhsk.execution.folder import TemporaryPlace
 from dhsk.gram.derive import check_derivable, check_digits
+from dhsk.gram.device_passes import computes_on_device
 from dhsk.gram.neighbors import Side, marks_of, side_of
 from dhsk.gram.notebook import notebook_html
 from dhsk.gram.operations import Operations
@@ -100,7 +101,12 @@ class GramMatrix(Operations):
         return [self.header.to_json(), self.kernel.to_spec(), self._compute]
 
     def with_tiles_held(self, room: int) -> "GramMatrix":
-        """Return the same matrix for several passes, keeping tiles in so many bytes of memory."""
+        """Return the same matrix for several passes, keeping tiles in so many bytes of memory.
+
+        It is this one where a device computes tiles sooner than they are read from memory.
+        """
+        if computes_on_device(self.source):
+            return self
         held = GramMatrix(self._store, self.kernel, compute=self._compute, folder=self._folder)
         held.__dict__["source"] = HeldTiles(self.source, self.tiling, self.dtype.itemsize, room)
         return held

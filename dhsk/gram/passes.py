@@ -16,12 +16,11 @@ from dhsk.errors import InputError
 from dhsk.execution.kept_pass import pass_of_call
 from dhsk.execution.tasks import Result
 from dhsk.execution.workers import current_executor
+from dhsk.gram.device_passes import Factor, Partial, device_edge, multiplied_on_device
 from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, SourceOfTiles, extent, within
 from dhsk.run_progress import passes_of_call
-
-_Partial = list[tuple[slice, NDArray[Any]]]
 
 STRIP_ROWS = 256
 """Rows of a tile that are converted to the type of the other factor at a time."""
@@ -41,6 +40,7 @@ def over_groups(
     tiling: Tiling,
     arguments: Callable[[Group, slice, slice], tuple[Any, ...]],
     first: int = 0,
+    edge: int = LARGEST_GROUP,
 ) -> Iterator[Result]:
     """Call a function for each group of tiles, as tasks: one pass over the matrix.
 
@@ -55,6 +55,8 @@ def over_groups(
         covers. It is called when the task is about to start, when earlier results are known.
     first
         Number of groups that are left out, from the first on.
+    edge
+        Most tiles along an edge of a group.
 
     Yields
     ------
@@ -62,7 +64,7 @@ def over_groups(
         Results in the order of the groups on all executors, so that sums of them have the same
         bits everywhere.
     """
-    every = grouped(tiling.tiles(), LARGEST_GROUP)
+    every = grouped(tiling.tiles(), edge)
     groups = every[first:]
 
     def tasks() -> Iterator[tuple[Any, ...]]:
@@ -116,8 +118,8 @@ def _multiply_columns(
         backward = (rows, V[rows]) if transposed or mirrored else None
         return forward, backward, V.dtype
 
-    kept = pass_of_call(result)
-    for parts in over_groups(_multiply_group, source, tiling, arguments, kept.done):
+    kept, edge = pass_of_call(result), device_edge(source, tiling) or LARGEST_GROUP
+    for parts in over_groups(_multiply_group, source, tiling, arguments, kept.done, edge):
         for part, values in parts:
             result[:, part] += values
         kept.advance()
@@ -128,11 +130,14 @@ def _multiply_group(
     source: SourceOfTiles,
     tiling: Tiling,
     group: Group,
-    forward: tuple[slice, NDArray[Any]] | None,
-    backward: tuple[slice, NDArray[Any]] | None,
+    forward: Factor | None,
+    backward: Factor | None,
     dtype: Any,
-) -> _Partial:
+) -> Partial:
     """Products of the tiles of a group with their parts of V, as a task."""
+    found = multiplied_on_device(source, tiling, group, (forward, backward), dtype)
+    if found is not None:
+        return found
     extents = extent(tiling, group)
     k = (forward or backward or (None, np.empty((0, 0))))[1].shape[1]
     sums = [np.zeros((len(source.kernels), part.stop - part.start, k), dtype) for part in extents]

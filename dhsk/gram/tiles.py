@@ -279,9 +279,7 @@ def _together(
 ) -> Iterator[tuple[int, slice, NDArray[Any]]]:
     """Values of spherical kernels from the same cosines, in strips of rows that fit a result."""
     shape = _shape(rows, cols)
-    cosines = kernels[0].product(rows, rows if cols is None else cols, product.take(shape))
-    if cols is None:
-        kernels[0].make_symmetric(cosines)
+    cosines = kernels[0].cosines(rows, cols, product.take(shape))
     for part in blocks(shape[0], max(1, results.entries // shape[1])):
         for number, kernel in enumerate(kernels):
             result = results.take((part.stop - part.start, shape[1]))
@@ -297,15 +295,20 @@ def _blocks(store: GramStore, group: Group) -> Iterator[tuple[int, int, Rows, Ro
     """Tiles with their samples, column by column; None for the columns of a diagonal tile."""
     tiling = store.header.tiling
     above, left = extent(tiling, group)
-    rows = store.samples.read("rows", above)
-    if tiling.symmetric and above == left:
-        cols = rows
-    else:
-        cols = store.samples.read("rows" if tiling.symmetric else "cols", left)
+    rows, cols = samples_of_sides(store, above, left)
     for i, j in sorted(group, key=lambda tile: tile[::-1]):
         diagonal = tiling.symmetric and i == j
         block = rows[within(tiling.rows(i), above)]
         yield i, j, block, None if diagonal else cols[within(tiling.cols(j), left)]
+
+
+def samples_of_sides(store: GramStore, above: slice, left: slice) -> tuple[Rows, Rows]:
+    """Mapped samples of some rows and columns of the matrix; one array if they are the same."""
+    symmetric = store.header.tiling.symmetric
+    rows = store.samples.read("rows", above)
+    if symmetric and above == left:
+        return rows, rows
+    return rows, store.samples.read("rows" if symmetric else "cols", left)
 
 
 def _of_nodes(store: GramStore, group: Group) -> Iterator[TileValues]:

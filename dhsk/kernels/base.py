@@ -2,16 +2,20 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Rows, blocks
 from dhsk.errors import InputError
 from dhsk.kernels.certified.evaluate import Reals
+from dhsk.kernels.cuda import DevicePass
+from dhsk.kernels.duplicates import Marks, row_hashes
+from dhsk.kernels.on_device import DeviceRows, block_from_device, device_for
 from dhsk.kernels.rows import RowsLike, as_rows, inner_product, squared_norms
 
 STRIP: Final = 16384
@@ -180,7 +184,10 @@ class Kernel(ABC):
         Floats
             K(x_i, y_j), (a, b), of the rows' dtype; symmetric bit for bit if `columns` is None.
         """
-        values = self._between(rows, rows if columns is None else columns, out)
+        across = rows if columns is None else columns
+        values = self._from_device(rows, across, out, self.device_pass)
+        if values is None:
+            values = self._between(rows, across, out)
         if columns is None:
             self.make_symmetric(values)
         return values
@@ -190,8 +197,49 @@ class Kernel(ABC):
 
         So equal rows need not be looked for; the values of any are off by rounding.
         """
+        values = self._from_device(rows, columns, out, self.device_pass, distinct=True)
+        if values is not None:
+            return values
         product = inner_product(rows, columns, out)
         return np.asarray(self.of_product(product, self.norms2(rows), self.norms2(columns)))
+
+    def device_pass(self, dtype: Any) -> DevicePass | None:
+        """How a device makes values of inner products in a type; None if it cannot."""
+        del dtype
+        return None
+
+    def _from_device(
+        self,
+        rows: Rows,
+        columns: Rows,
+        out: Reals | None,
+        values_of: Callable[[Any], DevicePass | None],
+        *,
+        distinct: bool = False,
+    ) -> Floats | None:
+        """Values of all pairs of rows, if a device is there, is able to, and is worth the copies.
+
+        `values_of` gives how they are made in a type; equal rows are looked for unless `distinct`.
+        """
+        device = device_for(rows, columns)
+        one = None if device is None else values_of(rows.dtype)
+        if device is None or one is None or not isinstance(rows, np.ndarray):
+            return None
+        values: Any = np.empty((len(rows), len(columns)), rows.dtype) if out is None else out
+        sides = [self.prepared(rows, distinct=distinct)]
+        if columns is not rows:
+            sides.append(self.prepared(columns, distinct=distinct))
+        with device.turn():
+            on_device = [DeviceRows.put(device, *side) for side in sides]
+            block_from_device(device, one, on_device[0], on_device[-1], values)
+        return np.asarray(values)
+
+    def prepared(
+        self, rows: Any, *, distinct: bool = False
+    ) -> tuple[NDArray[Any], Floats, Marks | None]:
+        """Dense rows, their squared norms, and hashes unless all are distinct, for a device."""
+        rows = np.ascontiguousarray(rows)
+        return rows, self.norms2(rows), None if distinct else row_hashes(rows)
 
     def make_symmetric(self, values: Floats) -> None:
         """Mirror the upper triangle of a square block of values, and set a unit diagonal to 1."""

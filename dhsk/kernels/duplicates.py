@@ -5,19 +5,21 @@ equal terms round with a bias. A tolerance cannot distinguish equal rows from ne
 it made matrices of tight clusters indefinite in float32.
 """
 
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Rows, blocks
+from dhsk.arrays import Indices, Rows, blocks
 from dhsk.compiled import compiled
 from dhsk.kernels.certified.evaluate import Reals
 
-_Marks = NDArray[np.uint64]
+Marks: TypeAlias = NDArray[np.uint64]
+"""Hashes of rows, (rows,)."""
 
-_NEAR: Final = 1e-2
+NEAR: Final = 1e-2
 """Rows with equal hashes whose product is relatively farther from their squared norm differ."""
 
 _PAIRS: Final = 1 << 16
@@ -42,30 +44,46 @@ def set_products_of_equal_rows(
     """
     row_marks = row_hashes(rows)
     column_marks = row_marks if columns is rows else row_hashes(columns)
+    for i, j in equal_pairs(row_marks, column_marks, but_itself=columns is rows):
+        expected: Any = row_norms2[i if len(row_norms2) > 1 else np.zeros_like(i)]
+        near = np.abs(product[i, j] - expected) < NEAR * expected
+        product[i[near], j[near]] = expected[near]
+
+
+def equal_pairs(
+    row_marks: Marks, column_marks: Marks, *, but_itself: bool = False
+) -> Iterator[tuple[Indices, Indices]]:
+    """Rows and columns of equal hashes, `_PAIRS` at a time.
+
+    With `but_itself` both are the same rows, and those that only equal themselves are left out.
+    """
     # Usually none is repeated, which this finds in a quarter of the time of what follows.
-    marks = row_marks if columns is rows else np.concatenate([row_marks, column_marks])
+    marks = row_marks if but_itself else np.concatenate([row_marks, column_marks])
     if not _has_repeated(marks):
         return
     order = np.argsort(column_marks, kind="stable")
     ascending = column_marks[order]
     first = np.searchsorted(ascending, row_marks, side="left")
     counts = np.searchsorted(ascending, row_marks, side="right") - first
-    if columns is rows:
+    if but_itself:
         counts[counts == 1] = 0  # the row itself
     ends = np.cumsum(counts)
     for part in blocks(int(counts.sum()), _PAIRS):
         pair = np.arange(part.start, part.stop)
         i = np.searchsorted(ends, pair, side="right")
-        j = order[first[i] + pair - (ends[i] - counts[i])]
-        expected: Any = row_norms2[i if len(row_norms2) > 1 else np.zeros_like(i)]
-        near = np.abs(product[i, j] - expected) < _NEAR * expected
-        product[i[near], j[near]] = expected[near]
+        yield i, order[first[i] + pair - (ends[i] - counts[i])]
 
 
-def _has_repeated(marks: _Marks) -> bool:
+def _has_repeated(marks: Marks) -> bool:
     """Whether a hash occurs more than once."""
     ascending = np.sort(marks)
     return bool((ascending[1:] == ascending[:-1]).any())
+
+
+def are_apart(sides: Sequence[Marks | None]) -> bool:
+    """Whether no two rows are equal, by the hashes of one side, or of two of which none repeats."""
+    known = [marks for marks in sides if marks is not None]
+    return len(known) == len(sides) and not _has_repeated(np.concatenate(known))
 
 
 def are_distinct(rows: Rows) -> bool:
@@ -73,7 +91,7 @@ def are_distinct(rows: Rows) -> bool:
     return not _has_repeated(row_hashes(rows))
 
 
-def row_hashes(rows: Rows) -> _Marks:
+def row_hashes(rows: Rows) -> Marks:
     """64-bit hash of each row, the same for a dense row and for its sparse form; -0.0 is 0.0.
 
     `rows` is dense and C-ordered, or CSR without duplicates. Rows that differ in one entry only
@@ -81,7 +99,7 @@ def row_hashes(rows: Rows) -> _Marks:
     """
     data: Any = rows if isinstance(rows, np.ndarray) else rows.data
     bits = data.view(np.uint32 if data.dtype == np.float32 else np.uint64)
-    marks: _Marks = np.empty(rows.shape[0], np.uint64)
+    marks: Marks = np.empty(rows.shape[0], np.uint64)
     weights, dense, sparse = _compiled()
     if isinstance(rows, np.ndarray):
         dense(bits, weights(np.arange(rows.shape[1])), marks)

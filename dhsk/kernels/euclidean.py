@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dhsk.kernels.base import (
     strips,
     whole_parameter,
 )
+from dhsk.kernels.cuda import DevicePass, of_nothing
 from dhsk.kernels.spherical import SphericalKernel
 
 
@@ -42,6 +43,10 @@ class CosineKernel(SphericalKernel):
 
     def _evaluate(self, cosines: Floats) -> None:
         """Nothing to do: the clipped cosines are the values."""
+
+    def device_pass(self, dtype: Any) -> DevicePass:
+        """Clipped cosines."""
+        return of_nothing("cosine", dtype)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,10 @@ class LinearKernel(Kernel):
         """Return the inner products (a, b) as they are."""
         del row_norms2, col_norms2
         return product
+
+    def device_pass(self, dtype: Any) -> DevicePass:
+        """Products as they are."""
+        return of_nothing("product", dtype)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.kernels.base import Kernel, largest_of, positive_parameter, strips
 from dhsk.kernels.certified.evaluate import SINGLE, Reals
+from dhsk.kernels.cuda import DevicePass, of_gaussian
 from dhsk.kernels.duplicates import set_products_of_equal_rows
 from dhsk.kernels.gaussian_pass import gaussians, gaussians_less_one
 from dhsk.kernels.rows import squared_norms
@@ -67,7 +68,7 @@ class GaussianKernel(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", positive_parameter("sigma", self.sigma))
-        if not 0.0 < self._twice_variance < math.inf:
+        if not 0.0 < self.twice_variance < math.inf:
             raise InputError(
                 f"sigma² is out of the range of float64 at sigma={self.sigma!r}:"
                 " rescale the samples and sigma together"
@@ -79,7 +80,8 @@ class GaussianKernel(Kernel):
         return cls(math.sqrt(0.5 / positive_parameter("gamma", gamma)))
 
     @property
-    def _twice_variance(self) -> float:
+    def twice_variance(self) -> float:
+        """2 sigma²."""
         return 2.0 * self.sigma * self.sigma
 
     @property
@@ -164,6 +166,10 @@ class GaussianKernel(Kernel):
             rounded[part] = squared_norms(rows[part].astype(np.float64))
         return np.asarray(rounded)
 
+    def device_pass(self, dtype: Any) -> DevicePass:
+        """Pass of the Gaussian in a type."""
+        return of_gaussian(dtype, self.twice_variance)
+
     def _between(self, rows: Rows, columns: Rows, out: Reals | None) -> Floats:
         product = self.product(rows, columns, out)
         of_rows = self.norms2(rows)
@@ -179,7 +185,7 @@ class GaussianKernel(Kernel):
         float32, are 0.
         """
         values, of_rows, of_columns = _prepared(product, row_norms2, col_norms2)
-        gaussians(values, of_rows, of_columns, self._twice_variance)
+        gaussians(values, of_rows, of_columns, self.twice_variance)
         return np.asarray(values)
 
     def of_product_less_one(
@@ -209,7 +215,7 @@ class GaussianKernel(Kernel):
         of_rows, of_columns = of_rows.astype(np.float64), of_columns.astype(np.float64)
         for part in strips(*values.shape):
             strip = values[part].astype(np.float64, copy=False)
-            gaussians_less_one(strip, of_rows[part], of_columns, self._twice_variance, scale, shift)
+            gaussians_less_one(strip, of_rows[part], of_columns, self.twice_variance, scale, shift)
             if strip.dtype != values.dtype:
                 values[part] = strip
         return np.asarray(values)

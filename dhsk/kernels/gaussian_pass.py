@@ -9,7 +9,7 @@ errors of its terms. Values below 2^-1021, in float32 2^-125, come out as 0.
 Results have the same bits on every machine and at every place in a block.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import count
 from typing import Any, Final, TypeAlias
@@ -23,7 +23,7 @@ from dhsk.kernels.certified.evaluate import DOUBLE, SINGLE, Arithmetic, Reals, p
 from dhsk.simd import Vector, VectorCode, cgutils
 
 _Pass: TypeAlias = Callable[..., None]
-_Constant: TypeAlias = Callable[[float], Vector]
+Constant: TypeAlias = Callable[[float], Vector]
 
 _LOWEST: Final = {DOUBLE.mantissa_bits: -1021.0, SINGLE.mantissa_bits: -125.0}
 """Exponents down to which powers, of any rest, are normal numbers, by mantissa bits."""
@@ -40,7 +40,7 @@ def gaussians(product: Reals, row_norms2: Reals, col_norms2: Reals, twice_varian
 
     The arrays are contiguous and of one type; the norms are (a,) and (b,).
     """
-    _run(0, product, row_norms2, col_norms2, _numbers(product, twice_variance))
+    _run(0, product, row_norms2, col_norms2, gaussian_numbers(product.dtype, twice_variance))
 
 
 def gaussians_less_one(
@@ -52,7 +52,7 @@ def gaussians_less_one(
     shift: float,
 ) -> None:
     """Replace inner products with scale (K - 1) + shift; K - 1 without cancellation."""
-    numbers = _numbers(product, twice_variance, scale, shift)
+    numbers = gaussian_numbers(product.dtype, twice_variance, scale, shift)
     _run(1, product, row_norms2, col_norms2, numbers)
 
 
@@ -65,15 +65,36 @@ def _run(
     _compiled_pass(less_one)(product, row_norms2, col_norms2, numbers)
 
 
-def _numbers(product: Reals, twice_variance: float, *others: float) -> Reals:
+def gaussian_numbers(dtype: Any, twice_variance: float, *others: float) -> Reals:
     """Numbers of a pass, in the type of the products: room for a norm, the rate, and others."""
-    largest = float(np.finfo(product.dtype).max)  # infinity times a distance of 0 is no number
+    largest = float(np.finfo(dtype).max)  # infinity times a distance of 0 is no number
     rate = -min(float(np.log2(np.e)) / twice_variance, largest)
-    numbers: Any = np.array([0.0, rate, *others], product.dtype)
+    numbers: Any = np.array([0.0, rate, *others], dtype)
     return np.asarray(numbers)
 
 
-def _power_of_2(exponent: Vector, arithmetic: Arithmetic, constant: _Constant) -> Vector:
+def gaussian_value(
+    product: Vector,
+    norms2: Vector,
+    form: Iterator[Vector],
+    less_one: int,
+    arithmetic: Arithmetic,
+    constant: Constant,
+) -> Vector:
+    """Gaussian of an inner product and the sum of two squared norms.
+
+    With `less_one` it is scale (K - 1) + shift. The form is that of `gaussian_numbers`, without the
+    first.
+    """
+    rate, zero = next(form), constant(0.0)
+    distance2 = product.times_plus(constant(-2.0), norms2)
+    exponent = zero.where(distance2 < zero, distance2) * rate
+    if not less_one:
+        return _power_of_2(exponent, arithmetic, constant)
+    return _less_one(exponent, arithmetic, constant).times_plus(next(form), next(form))
+
+
+def _power_of_2(exponent: Vector, arithmetic: Arithmetic, constant: Constant) -> Vector:
     """2 to an exponent of at most 0; 0 where that is below the lowest."""
     lowest = constant(_LOWEST[arithmetic.mantissa_bits])
     rest, shifted = _parts(exponent, arithmetic, constant)
@@ -82,7 +103,7 @@ def _power_of_2(exponent: Vector, arithmetic: Arithmetic, constant: _Constant) -
     return constant(0.0).where(exponent < lowest, value)
 
 
-def _less_one(exponent: Vector, arithmetic: Arithmetic, constant: _Constant) -> Vector:
+def _less_one(exponent: Vector, arithmetic: Arithmetic, constant: Constant) -> Vector:
     """2 to an exponent of at most 0, less 1: nothing cancels."""
     rest, shifted = _parts(exponent, arithmetic, constant)
     one = constant(1.0)
@@ -91,7 +112,7 @@ def _less_one(exponent: Vector, arithmetic: Arithmetic, constant: _Constant) -> 
     return value.times_plus(whole, whole - one)
 
 
-def _parts(exponent: Vector, arithmetic: Arithmetic, constant: _Constant) -> tuple[Vector, Vector]:
+def _parts(exponent: Vector, arithmetic: Arithmetic, constant: Constant) -> tuple[Vector, Vector]:
     """Rest of an exponent in [-1/2, 1/2], and its whole number, in low bits; not below lowest."""
     lowest, shifter = constant(_LOWEST[arithmetic.mantissa_bits]), constant(arithmetic.shifter)
     exponent = lowest.where(exponent < lowest, exponent)
@@ -124,16 +145,9 @@ def _type_block(
         given = (
             code.repeated(builder.load(cgutils.gep_inbounds(builder, scalars, k))) for k in count()
         )
-        norm2, rate = next(given), next(given)
-        zero = constant(0.0)
-        total = norm2 + code.load(norms, column)
-        distance2 = code.load(target, place).times_plus(constant(-2.0), total)
-        exponent = zero.where(distance2 < zero, distance2) * rate
-        if less_one.literal_value:
-            below = _less_one(exponent, arithmetic, constant)
-            value = below.times_plus(next(given), next(given))
-        else:
-            value = _power_of_2(exponent, arithmetic, constant)
+        total = next(given) + code.load(norms, column)
+        product, what = code.load(target, place), less_one.literal_value
+        value = gaussian_value(product, total, given, what, arithmetic, constant)
         code.store(value, target, place)
         return context.get_dummy_value()
 
@@ -146,7 +160,7 @@ _block: Any = intrinsic(prefer_literal=True)(_type_block)
 
 @cache
 def _compiled_pass(less_one: int) -> _Pass:
-    """Loop over the rows of products; its numbers are those of `_numbers`."""
+    """Loop over the rows of products; its numbers are those of `gaussian_numbers`."""
 
     @compiled(error_model="numpy")
     def run(product: Any, row_norms2: Any, col_norms2: Any, numbers: Any) -> None:

@@ -16,6 +16,7 @@ from dhsk.kernels.certified.derivative import HeatDerivativeProfile, heat_deriva
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.certified.profile import HeatProfile, heat_profile
 from dhsk.kernels.certified.rounded import log_of_whole
+from dhsk.kernels.cuda import DevicePass, of_form, of_form_less_one
 from dhsk.kernels.spherical import SphericalKernel
 
 TIME_SCALES: Final = (0.7, 1.0, 1.4)
@@ -92,9 +93,14 @@ class _HeatFunction(SphericalKernel, Generic[_Profile]):
         self._profile.double.apply(cosines, cosines)
 
     def _apply(self, cosines: Reals, out: Reals) -> None:
-        profile = self._profile
-        form = profile.double if cosines.dtype == np.float64 else profile.single
-        form.apply(cosines, out)
+        self._form(cosines.dtype).apply(cosines, out)
+
+    def _form(self, dtype: Any) -> Any:
+        return self._profile.double if dtype == np.float64 else self._profile.single
+
+    def device_pass(self, dtype: Any) -> DevicePass:
+        """Certified form in a type."""
+        return of_form(self._form(dtype))
 
 
 @dataclass(frozen=True)
@@ -266,6 +272,10 @@ class HeatKernel(_HeatFunction[HeatProfile]):
 
     def _evaluate_less_one(self, cosines: Floats, scale: float, shift: float) -> None:
         self._profile.double.apply_less_one(cosines, cosines, scale, shift)
+
+    def device_pass_less_one(self, scale: float, shift: float) -> DevicePass:
+        """Certified form in float64, of scale (K - 1) + shift."""
+        return of_form_less_one(self._profile.double, scale, shift)
 
 
 def _with_profile(

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.kernels.base import Kernel, strips
 from dhsk.kernels.certified.evaluate import Reals
+from dhsk.kernels.cuda import DevicePass, of_nothing
 from dhsk.kernels.duplicates import set_cosines_of_equal_rows
 from dhsk.kernels.rows import RowsLike, inner_product, require_unit_rows, squared_norms
 
@@ -41,6 +43,19 @@ class SphericalKernel(Kernel):
             np.fill_diagonal(cosines, 1.0)
         return cosines
 
+    def cosines(self, rows: Rows, columns: Rows | None, out: Reals) -> Floats:
+        """Cosines as of `product`, in `out`, by a device if that is worth it.
+
+        They are symmetric with 1 on the diagonal if `columns` is None.
+        """
+        across = rows if columns is None else columns
+        values = self._from_device(rows, across, out, partial(of_nothing, "cosine"))
+        if values is None:
+            values = self.product(rows, across, out)
+        if columns is None:
+            self.make_symmetric(values)
+        return values
+
     @abstractmethod
     def _evaluate(self, cosines: Floats) -> None:
         """Replace a 1-D strip of cosines in [-1, 1] with kernel values, in place."""
@@ -54,6 +69,11 @@ class SphericalKernel(Kernel):
         cosines -= 1.0
         cosines *= scale
         cosines += shift
+
+    def device_pass_less_one(self, scale: float, shift: float) -> DevicePass | None:
+        """How a device makes scale (K - 1) + shift of cosines, in float64; None if it cannot."""
+        del scale, shift
+        return None
 
     def _apply(self, cosines: Reals, out: Reals) -> None:
         """Kernel values of 1-D cosines; `out` may be the same array. Both float64 or float32.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Rows
 from dhsk.kernels.base import Kernel, positive_parameter
 from dhsk.kernels.certified.evaluate import Reals
+from dhsk.kernels.cuda import DevicePass, of_gaussian
 from dhsk.kernels.gaussian import GaussianKernel
 from dhsk.kernels.smoothed import SmoothedKernel
 from dhsk.kernels.spherical import SphericalKernel, WrappedKernel
@@ -59,6 +60,11 @@ class StretchedKernel(WrappedKernel, SphericalKernel):
     def _evaluate(self, cosines: Floats) -> None:
         self.kernel.apply_less_one(cosines, cosines, 1.0 / self.spread, 1.0)
 
+    def device_pass(self, dtype: Any) -> DevicePass | None:
+        """Pass of the inner kernel's differences from 1, in float64 for any type."""
+        del dtype
+        return self.kernel.device_pass_less_one(1.0 / self.spread, 1.0)
+
     def _apply(self, cosines: Reals, out: Reals) -> None:
         self.kernel.apply_less_one(cosines, out, 1.0 / self.spread, 1.0)
 
@@ -92,6 +98,11 @@ class StretchedGaussianKernel(GaussianKernel):
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
         """Stretched Gaussians of the distances (a, b); overwrites `product` and returns it."""
         return self.of_product_less_one(product, row_norms2, col_norms2, 1.0 / self.spread, 1.0)
+
+    def device_pass(self, dtype: Any) -> DevicePass:
+        """Pass of differences from 1, in float64 for any type."""
+        del dtype
+        return of_gaussian(np.float64, self.twice_variance, 1.0 / self.spread, 1.0)
 
 
 def stretched(kernel: Kernel, spread: float) -> Kernel | None:

@@ -13,6 +13,7 @@ from dhsk.errors import InputError
 from dhsk.kernels.base import positive_parameter
 from dhsk.kernels.centre import centres_of
 from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
+from dhsk.models.on_device import combined_on_device
 from dhsk.models.rescaling import kernel_in
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.platt import class_probabilities, one_vs_rest_probabilities
@@ -194,6 +195,10 @@ class SvcModel(TrainedModel):
         # By problem: sums into a few rows of this array take half the time of sums into columns.
         found = np.repeat(self.expansion.intercepts[:, None], n, axis=1)
         kernel = kernel_in(self.kernel, self.unit)
+        coef = self.expansion.by_problem.T * self.unit
+        on_device = combined_on_device(kernel, rows, self.rows, coef)
+        if on_device is not None:
+            return on_device + self.expansion.intercepts
         ends = np.cumsum(self.expansion.n_support)
         problems = self.expansion.problems
         room = np.empty(min(n, ROWS) * min(n_sv, SUPPORT), self.rows.dtype)

@@ -25,6 +25,7 @@ from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.duplicates import are_distinct
 from dhsk.kernels.rows import inner_product
 from dhsk.models.combined import WithNorms, column_blocks, combined, rows_at_once
+from dhsk.models.on_device import RowsOnDevice
 from dhsk.run_progress import passes_of_call
 from dhsk.samples import Samples
 from dhsk.solvers.smo import padded
@@ -78,6 +79,8 @@ class RowsSource:
         rows = self._rows[members]
         K = np.empty((len(members), padded(len(members))), self.dtype)
         K[:, len(members) :] = 0.0
+        if self._on_device is not None and self._on_device.block(members, K[:, : len(members)]):
+            return K
         for i, j, values in self._blocks(rows):
             if i == j:
                 K[i, j] = values
@@ -87,6 +90,9 @@ class RowsSource:
 
     def product(self, V: Floats) -> Floats:
         """Product with V."""
+        found = None if self._on_device is None else self._on_device.product(V)
+        if found is not None:
+            return found
         out, passes = np.zeros((self.n, V.shape[1])), passes_of_call()
         pairs, kept = list(self._pairs(self.n)), pass_of_call(out)
         tasks = ((i, j, V) for i, j in pairs[kept.done :])
@@ -118,7 +124,10 @@ class RowsSource:
         return parts_of(np.arange(len(rows)), most)
 
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
-        """Combinations of columns, on all cores."""
+        """Combinations of columns, on all cores or a device."""
+        found = None if self._on_device is None else self._on_device.combined(parts)
+        if found is not None:
+            return found
         out = [np.zeros((len(part.rows), part.coef.shape[1])) for part in parts]
         kept = pass_of_call(*out)
         tasks = (
@@ -128,8 +137,8 @@ class RowsSource:
             for some in blocks(len(part.rows), rows_at_once(len(part.rows)))
         )
         left = islice(tasks, kept.done, None)
-        for number, some, found in Threads(core_count()).run(self._task, left, ordered=True):
-            out[number][some] = found
+        for number, some, own in Threads(core_count()).run(self._task, left, ordered=True):
+            out[number][some] = own
             kept.advance()
         return out
 
@@ -208,6 +217,22 @@ class RowsSource:
     def bilinear(self) -> bool:
         """Whether sums over rows are products with one vector."""
         return self._kernel.bilinear and centres_of(self._rows) is None
+
+    @property
+    def on_device(self) -> bool:
+        """Whether passes over the matrix are computed on the device of the code in progress."""
+        return self._on_device is not None and self._on_device.pays(self.n**2)
+
+    @cached_value
+    def _on_device(self) -> RowsOnDevice | None:
+        """The rows for a device; None of sparse rows, and where products are with sums of rows."""
+        if self.bilinear or not isinstance(self._rows, np.ndarray):
+            return None
+        return RowsOnDevice(self._kernel, self._rows, self._are_distinct)
+
+    def _are_distinct(self) -> bool:
+        """Whether equal rows need not be looked for."""
+        return self._distinct
 
     @cached_value
     def _distinct(self) -> bool:
@@ -293,11 +318,16 @@ class ApproximateSource(RowsSource):
         self._buffer = np.zeros((0, 0), np.float32)
         self._norms2 = self._kernel.norms2(self._rows)
 
+    def _are_distinct(self) -> bool:
+        return True
+
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, valid until the next one."""
         n = len(members)
         if self._buffer.shape != (n, padded(n)):
             self._buffer = np.zeros((n, padded(n)), np.float32)
+        if self._on_device is not None and self._on_device.block(members, self._buffer[:, :n]):
+            return self._buffer
         columns = self._with_norms(members)
         tasks = ((columns, part) for part in blocks(n, STRIP_ROWS))
         for _ in self._executor.run(self._fill, tasks):

@@ -33,6 +33,9 @@ _KERNEL_FLOPS: Final = 40
 _READ_FLOPS: Final = 16
 """Cost of an entry in memory in a pass, likewise: passes wait for memory."""
 
+_DEVICE_SPEED: Final = 32
+"""Passes of a device in the time of one on the processor, about, where the factor is made."""
+
 _LEAST_RANK: Final = 16
 
 _COPIES: Final = 1.25
@@ -45,17 +48,21 @@ _ROWS: Final = 4096
 """Rows of the factor that a task multiplies."""
 
 
-def usual_rank(n: int, dim: int, itemsize: int, room: int, *, computed: bool) -> int:
+def usual_rank(
+    n: int, dim: int, itemsize: int, room: int, *, computed: bool, on_device: bool = False
+) -> int:
     """Rank of a preconditioner of n samples; 0 where it does not pay.
 
     The factor costs about `_WORTH` passes, fits in `room` bytes, and has at most a quarter of the
-    columns of the matrix. Passes cost more if they compute the matrix. Fewer columns are made if
-    they approximate the matrix well enough.
+    columns of the matrix. Passes cost more if they compute the matrix, but less on a device. Fewer
+    columns are made if they approximate the matrix well enough.
     """
     if n < LEAST_SAMPLES:
         return 0
     entry = 2 * dim + _KERNEL_FLOPS
     a_pass = n * entry // 2 if computed else n * _READ_FLOPS  # for each row
+    if on_device:
+        a_pass //= _DEVICE_SPEED
     # n (r entry + 2 r^2) = _WORTH n a_pass
     rank = (isqrt(entry**2 + 8 * _WORTH * a_pass) - entry) // 4
     rank = min(rank, n // 4, int(room / (_COPIES * itemsize * n)))

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array, save_npz
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, INTERRUPTED, TOO_BIG
+from dhsk.devices import VARIABLE, chosen_device
 from dhsk.execution.lock import sole_writer
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -446,3 +447,15 @@ def test_run_as_a_module() -> None:
     words = [sys.executable, "-m", "dhsk", "--version"]
     run = subprocess.run(words, capture_output=True, text=True, check=True)
     assert run.stdout == f"dhsk, version {dhsk.__version__}\n"
+
+
+def test_a_device_is_that_of_the_command_alone(
+    run: Any, samples: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--device` goes before the environment, and ends with the command."""
+    monkeypatch.setenv(VARIABLE, "abacus")
+    words = ["gram", "x.npy", "--out", "g"]
+    code, _, err = run(*words, cluster=False)
+    assert (code, "not 'abacus'" in err) == (BAD_INPUT, True)
+    assert run(*words, "--device", "cpu", cluster=False)[0] == DONE
+    assert chosen_device() is None

@@ -54,6 +54,7 @@ def run(capfd: Any) -> Callable[..., tuple[int, str]]:
 
 
 REFUSED = {
+    "device": ("cv x.npy --labels y.txt --device gpu --out o", "'cpu', 'cuda' or 'cuda:'"),
     "cv C": ("cv x.npy --labels y.txt --rank 5 --C 1e300 --out o", "C=1e+300"),
     "cv small C": ("cv x.npy --labels y.txt --rank 5 --C 1e-300 --out o", "C=1e-300"),
     "cv weights": ("train x.npy --labels y.txt --rank 5 --C 1e31 --out o", "C=1e+31"),

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import dhsk
+from dhsk.devices import device
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.kept_pass import KeptPass, KeptProducts, pass_of_call, passes_kept
 from dhsk.models.gram_source import GramSource
 from dhsk.models.sources import RowsSource
 from dhsk.solvers.sources import Combination
+from tests.devices.host import HostDevice
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -117,6 +119,23 @@ def test_several_passes_of_a_call_are_told_apart(tmp_path: Path) -> None:
         return done
 
     assert [half("a", 3), half("a", 3), half("a", 4), half("b", 3)] == [0, 1, 0, 0]
+
+
+def test_sums_of_a_device_are_told_apart(tmp_path: Path) -> None:
+    """Its tasks are others: neither goes on with what the other has left."""
+    entries = Checkpoint(tmp_path / "kept")
+
+    def done() -> int:
+        with passes_kept(entries, "a"):
+            kept = pass_of_call(np.zeros(2))
+        before = kept.done
+        kept.advance()
+        return before
+
+    found = [done()]
+    with device(HostDevice(tmp_path)):
+        found += [done(), done()]
+    assert [*found, done()] == [0, 0, 1, 1]
 
 
 def test_nothing_is_kept_without_a_place(tmp_path: Path, monkeypatch: Any) -> None:

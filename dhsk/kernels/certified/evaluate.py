@@ -195,7 +195,8 @@ def _quotient(p: Sequence[Vector], q: Sequence[Vector], y: Vector, one: Vector) 
     return value / polynomial([*q, one], y) if q else value
 
 
-_FORMULAS: Final = _kernel_values, _differences, _time_derivatives
+FORMULAS: Final = _kernel_values, _differences, _time_derivatives
+"""In the order of what a pass computes; also those of `dhsk.kernels.cuda`."""
 
 VALUES, LESS_ONE, TIME_DERIVATIVE = range(3)
 """What a compiled pass computes: K, scale (K - 1) + shift, or dK/dt."""
@@ -217,7 +218,7 @@ def _type_block(
     """Values at a block of cosines from `start` on, rounded to the type of `out`."""
     assert cosines.layout == out.layout == form.layout == "C"
     sizes = [size.literal_value for size in (p, q, factors, rate_p, rate_q)]
-    formula = _FORMULAS[what.literal_value]
+    formula = FORMULAS[what.literal_value]
     arithmetic = DOUBLE if cosines.dtype == types.float64 else SINGLE
 
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:

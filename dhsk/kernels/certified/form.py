@@ -49,7 +49,11 @@ class Form:
         The arrays are as for `apply`, the cosines float64.
         """
         run = compiled_pass(*self.sizes, LESS_ONE)
-        run(cosines, out, np.concatenate([[scale, shift], self.packed[2:]]))
+        run(cosines, out, self.packed_less_one(scale, shift))
+
+    def packed_less_one(self, scale: float, shift: float) -> Floats:
+        """The numbers of `compiled_pass` for scale (K - 1) + shift."""
+        return np.concatenate([[scale, shift], self.packed[2:]])
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -79,10 +83,16 @@ class TimeDerivativeForm:
 
     def apply(self, cosines: Reals, out: Reals) -> None:
         """Write dK/dt at cosines to `out`, in one pass; the arrays are as for `Form.apply`."""
-        rate_sizes = self.numerator.size, self.denominator.size - 1
-        run = compiled_pass(*self.kernel.sizes, TIME_DERIVATIVE, *rate_sizes)
-        run(cosines, out, self._packed)
+        *own, rate_p, rate_q = self.sizes
+        run = compiled_pass(*own, TIME_DERIVATIVE, rate_p, rate_q)
+        run(cosines, out, self.packed)
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int, int]:
+        """Sizes of the form of K, and number of coefficients of P and of Q beside its leading 1."""
+        return *self.kernel.sizes, self.numerator.size, self.denominator.size - 1
 
     @cached_value
-    def _packed(self) -> Reals:
+    def packed(self) -> Reals:
+        """The numbers of both forms in the order of `compiled_pass`."""
         return np.concatenate([self.kernel.packed[2:], self.numerator, self.denominator[:-1]])

@@ -1,0 +1,142 @@
+"""Parts of kernel matrices on a device, for solvers and predictions."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.devices import Device, current_device, read_only
+from dhsk.kernels import Kernel
+from dhsk.kernels.cuda import DevicePass
+from dhsk.kernels.on_device import DeviceRows, block_from_device, pays_on, values_on_device
+from dhsk.solvers.sources import Combination
+
+_EDGE: Final = 8192
+"""Rows of a block of a product: half a gigabyte of values in float64."""
+
+
+class RowsOnDevice:
+    """Rows in memory, (n, dim), which are copied to a device once, at their first use.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    rows
+        Checked rows, dense; they are not written while this lives.
+    distinct
+        Says whether no rows are equal, so that they need not be looked for; called at first use.
+    """
+
+    def __init__(self, kernel: Kernel, rows: NDArray[Any], distinct: Callable[[], bool]) -> None:
+        self._kernel, self._rows, self._distinct = kernel, rows, distinct
+        self._prepared: tuple[Any, Any, Any] | None = None
+
+    def pays(self, entries: int) -> bool:
+        """Whether a device computes and sums so many values sooner than all cores."""
+        return self._used(entries, self._rows.shape[1], 0) is not None
+
+    def block(self, members: Indices, out: NDArray[Any]) -> bool:
+        """Write the matrix of some rows, (k, k), unless a device would not compute it sooner."""
+        k, (_, dim) = len(members), self._rows.shape
+        found = self._used(k * k, dim, k * k * out.itemsize)
+        if found is None:
+            return False
+        device, one = found
+        values = np.empty((k, k), out.dtype)
+        with device.turn():
+            rows = self._put(device).take(device, members)
+            block_from_device(device, one, rows, rows, values)
+        self._kernel.make_symmetric(values)
+        out[...] = values
+        return True
+
+    def combined(self, parts: Sequence[Combination]) -> list[Floats] | None:
+        """Combinations, summed in float64; None if a device would not compute them sooner."""
+        copied = sum(8 * part.coef.shape[1] * len(part.rows) for part in parts)
+        entries = sum(part.entries for part in parts)
+        found = self._used(entries, self._rows.shape[1], copied)
+        if found is None:
+            return None
+        device, one = found
+        with device.turn():
+            rows = self._put(device)
+            sides = ((rows.take(device, p.rows), rows.take(device, p.columns)) for p in parts)
+            pairs = zip(sides, parts, strict=True)
+            return [_product(device, one, *side, part.coef) for side, part in pairs]
+
+    def product(self, V: Floats) -> Floats | None:
+        """Product of the whole matrix with V, (n, k), in float64, by blocks above the diagonal.
+
+        None if a device would not compute it sooner.
+        """
+        (n, dim), k = self._rows.shape, V.shape[1]
+        found = self._used(n * n // 2, dim, 16 * n * k)
+        if found is None:
+            return None
+        device, one = found
+        result = np.empty(V.shape)
+        with device.turn():
+            rows, factor = self._put(device), device.put(V)
+            sums = device.xp.zeros(V.shape)
+            for number, i in enumerate(parts := list(blocks(n, _EDGE))):
+                for j in parts[number:]:
+                    sides, same = (rows[i], rows[j]), i == j and rows.marks is None
+                    for _, inside, values in values_on_device(
+                        device, [one], *sides, np.float64, same=same
+                    ):
+                        part = slice(i.start + inside.start, i.start + inside.stop)
+                        sums[part] += values @ factor[j]
+                        if i != j:
+                            sums[j] += values.T @ factor[part]
+            device.get(sums, result)
+        return result
+
+    def _used(self, entries: int, dim: int, copied: int) -> tuple[Device, DevicePass] | None:
+        """Device of the code in progress and how it makes values, if it makes so many sooner."""
+        device = current_device()
+        if device is None or not pays_on(device, entries, dim, copied):
+            return None
+        one = self._kernel.device_pass(self._rows.dtype)
+        return None if one is None else (device, one)
+
+    def _put(self, device: Device) -> DeviceRows:
+        if self._prepared is None:
+            rows, norms2, marks = self._kernel.prepared(self._rows, distinct=self._distinct())
+            norms2 = norms2.astype(rows.dtype, copy=False)
+            self._prepared = read_only(rows), read_only(norms2), marks
+        return DeviceRows.put(device, *self._prepared)
+
+
+def combined_on_device(kernel: Kernel, rows: Rows, columns: Rows, coef: Floats) -> Floats | None:
+    """Kernel values between rows and columns, (a, b), times coefficients, (b, k), in float64.
+
+    None if no device computes them sooner.
+    """
+    device = current_device()
+    if device is None or not (isinstance(rows, np.ndarray) and isinstance(columns, np.ndarray)):
+        return None
+    (a, dim), (b, k) = rows.shape, coef.shape
+    copied = (a + b) * dim * rows.itemsize + 8 * (a + b) * k
+    one = kernel.device_pass(rows.dtype) if pays_on(device, a * b, dim, copied) else None
+    if one is None:
+        return None
+    prepared = kernel.prepared(rows), kernel.prepared(columns)
+    with device.turn():
+        sides = [DeviceRows.put(device, *side) for side in prepared]
+        return _product(device, one, sides[0], sides[1], coef)
+
+
+def _product(
+    device: Device, one: DevicePass, rows: DeviceRows, columns: DeviceRows, coef: Floats
+) -> Floats:
+    """Product of kernel values and coefficients, in float64."""
+    factor = device.put(coef.astype(np.float64))
+    sums = device.xp.empty((len(rows), coef.shape[1]))
+    for _, part, values in values_on_device(device, [one], rows, columns, np.float64):
+        sums[part] = values @ factor
+    found = np.empty(sums.shape)
+    device.get(sums, found)
+    return found

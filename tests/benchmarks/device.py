@@ -1,0 +1,157 @@
+"""Speed of a GPU against all cores of its machine, and its errors, in one run.
+
+Run as ``python tests/benchmarks/device.py SECTION ... [--n N] [--device cuda] [--data DIR]``; `DIR`
+holds `mnist/mnist70k.npz` for `svm`. Each section computes the same on the device and, on fewer
+samples where that would take minutes, on the processor; ratios are of times for a pair of samples.
+
+==========  ====================================================================
+errors      heat kernels at 100,000 pairs of unit rows against ball arithmetic
+pass        one product of a matrix that is not stored with a vector, N x 784
+svm         `HeatSVC` on 60,000 images of digits, and its predictions
+ridge       `HeatKernelRidge` to 1e-6, N x 100
+==========  ====================================================================
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+import dhsk
+from dhsk.arrays import Floats
+from dhsk.kernels.certified.series import POINT_BITS, heat_series
+
+PAIRS = 100_000
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Time of a call."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def values(dim: int, time: float, cosines: Floats) -> Floats:
+    """Heat kernel in ball arithmetic."""
+    series = heat_series(dim, time, 448)
+    points = (round(c * 2.0**POINT_BITS) for c in cosines.tolist())
+    return np.array([float(series.value(point).mid()) for point in points])
+
+
+def errors(options: argparse.Namespace) -> None:
+    """Largest error of values on the device against ball arithmetic, and of its inner products."""
+    rng = np.random.default_rng(0)
+    for dim, scale in ((3, 1.0), (28, 0.7), (784, 1.0), (784, 0.2)):
+        kernel = dhsk.HeatKernel.at_scale(dim, scale)
+        rows = rng.random((2000, dim)) ** 4
+        X = np.asarray(dhsk.hyperspherical_map(rows))
+        for dtype, bound in (("float64", kernel.error_bound.relative), ("float32", 4e-7)):
+            own = X.astype(dtype)
+            with dhsk.device(options.device):
+                K = kernel.of_rows(own)
+                cosines = dhsk.CosineKernel().of_rows(own)
+            i, j = (rng.integers(0, len(X), PAIRS) for _ in range(2))
+            exact = (own[i].astype(np.longdouble) * own[j]).sum(axis=1)
+            of_products = np.abs(cosines[i, j] - exact)[i != j].max()
+            # of values, given the cosines of the device
+            at, found = cosines[i, j].astype(np.float64), K[i, j]
+            parts = np.array_split(at, 64)
+            with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+                true = np.concatenate(list(pool.map(partial(values, dim, kernel.time), parts)))
+            off = np.abs(found - true)
+            off = (off / true).max() if dtype == "float64" else off.max()
+            print(
+                f"  dim {dim}, scale {scale}, {dtype}: values off by {off:.1e} (proven"
+                f" {bound:.1e}), cosines by {float(of_products):.1e}",
+                flush=True,
+            )
+
+
+def one_pass(options: argparse.Namespace) -> None:
+    """Product with a vector, by rows of 784 numbers."""
+    rng = np.random.default_rng(0)
+    X = rng.random((options.n, 784), dtype=np.float32)
+    for dtype in options.dtype.split(","):
+        rates = {}
+        for which, n in ((options.device, options.n), ("cpu", min(options.n, 30_000))):
+            v = rng.random(n)
+            with dhsk.device(which):
+                few = dhsk.compute_gram(X[:2000], "heat", dtype=dtype, product_dtype=dtype)
+                few @ v[:2000]  # compiles
+                begun = time.perf_counter()
+                G = dhsk.compute_gram(X[:n], "heat", dtype=dtype, product_dtype=dtype)
+                opened = time.perf_counter() - begun
+                took = seconds(partial(G.__matmul__, v))
+            rates[which] = took / n**2
+            print(
+                f"  {dtype}, {which}: N = {n:,}: {opened:.1f} s to read and check samples,"
+                f" {took:.2f} s for a pass",
+                flush=True,
+            )
+        print(f"  {dtype}: the device takes {rates[options.device] / rates['cpu']:.4f} of the time")
+
+
+def svm(options: argparse.Namespace) -> None:
+    """Exact SVM of all pairs of digits, and its predictions of the test images."""
+    with np.load(Path(options.data) / "mnist" / "mnist70k.npz") as file:
+        X, y, X_test, y_test = (file[k] for k in ("X_train", "y_train", "X_test", "y_test"))
+    X, X_test = X.reshape(len(X), -1), X_test.reshape(len(X_test), -1)
+    if options.n < len(X):
+        X, y = X[: options.n], y[: options.n]
+    model = dhsk.HeatSVC(C=10.0, time_scale=0.7, dtype="float32", memory="32GB")
+    for which in (options.device, "cpu", options.device):
+        with dhsk.device(which):
+            trained = seconds(partial(model.fit, X, y))
+            predicted = seconds(partial(model.predict, X_test))
+            wrong = 1 - model.score(X_test, y_test)
+        print(
+            f"  {which}: trained in {trained:.2f} s, {len(model.support_):,} support vectors;"
+            f" 10,000 predicted in {predicted:.2f} s, {wrong:.2%} wrong",
+            flush=True,
+        )
+
+
+def ridge(options: argparse.Namespace) -> None:
+    """Ridge regression to a relative residual of 1e-6."""
+    rng = np.random.default_rng(0)
+    X = rng.random((options.n, 100))
+    y = np.sin(X @ rng.normal(size=100)) + 0.1 * rng.normal(size=options.n)
+    for which, n in ((options.device, options.n), ("cpu", min(options.n, 20_000))):
+        model = dhsk.HeatKernelRidge(
+            options.alpha, tol=1e-6, max_iter=options.passes, memory="48GB"
+        )
+        with dhsk.device(which):
+            took = seconds(partial(model.fit, X[:n], y[:n]))
+        print(
+            f"  {which}: N = {n:,}: {took:.1f} s, {model.n_iter_} passes, residual"
+            f" {model.residual_:.1e}, rank {model.rank_} of the preconditioner",
+            flush=True,
+        )
+
+
+SECTIONS = {"errors": errors, "pass": one_pass, "svm": svm, "ridge": ridge}
+
+
+def main() -> None:
+    """Run the sections that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("sections", nargs="*", choices=SECTIONS, metavar="SECTION")
+    parser.add_argument("--n", type=int, default=1_000_000, help="samples")
+    parser.add_argument("--alpha", type=float, default=50.0, help="of `ridge`")
+    parser.add_argument("--passes", type=int, default=100)
+    parser.add_argument("--dtype", default="float32,float64", help="types of a pass")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--data", default=".")
+    options = parser.parse_args()
+    for name in options.sections or SECTIONS:
+        print(f"{name}:", flush=True)
+        SECTIONS[name](options)
+
+
+if __name__ == "__main__":
+    main()
