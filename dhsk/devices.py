@@ -45,7 +45,8 @@ _START: Final = 2e-4
 _COPIED: Final = 1.0e10
 _MULTIPLIED: Final = 2.0e10
 """Seconds of a call; bytes that are copied in a second, measured on an H200: 8.5 thousand million
-to it, 11 from it; and numbers that a core multiplies. They decide only what goes to the device."""
+to it, 11 from it; and numbers that a core multiplies. The first and the last are guesses. They
+decide only what goes to the device."""
 
 _THREADS: Final = 256
 _BLOCKS: Final = 16, 4096

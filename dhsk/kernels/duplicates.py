@@ -19,7 +19,7 @@ from dhsk.kernels.certified.evaluate import Reals
 Marks: TypeAlias = NDArray[np.uint64]
 """Hashes of rows, (rows,)."""
 
-NEAR: Final = 1e-2
+_NEAR: Final = 1e-2
 """Rows with equal hashes whose product is relatively farther from their squared norm differ."""
 
 _PAIRS: Final = 1 << 16
@@ -46,8 +46,17 @@ def set_products_of_equal_rows(
     column_marks = row_marks if columns is rows else row_hashes(columns)
     for i, j in equal_pairs(row_marks, column_marks, but_itself=columns is rows):
         expected: Any = row_norms2[i if len(row_norms2) > 1 else np.zeros_like(i)]
-        near = np.abs(product[i, j] - expected) < NEAR * expected
-        product[i[near], j[near]] = expected[near]
+        set_near(np, product, (i, j), expected)
+
+
+def set_near(xp: Any, product: Any, pair: tuple[Any, Any], expected: Any) -> None:
+    """Set entries of a product to what is expected, but where they are far from it.
+
+    `xp` is numpy, or the module of a device for its arrays.
+    """
+    found = product[pair]
+    near = xp.abs(found - expected) < found.dtype.type(_NEAR) * expected
+    product[pair] = xp.where(near, expected, found)
 
 
 def equal_pairs(

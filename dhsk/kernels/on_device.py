@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.devices import Device, DeviceArray, current_device
 from dhsk.kernels.cuda import DevicePass
-from dhsk.kernels.duplicates import NEAR, Marks, equal_pairs
+from dhsk.kernels.duplicates import Marks, equal_pairs, set_near
 
 _PASS: Final = 20
 """Cost of a value besides its inner product, in multiplications."""
@@ -53,16 +53,18 @@ class DeviceRows:
         return DeviceRows(self.rows[part], self.norms2[part], marks)
 
 
-def device_for(rows: Rows, columns: Rows) -> Device | None:
+def device_for(rows: Rows, columns: Rows, fetched: int | None = None) -> Device | None:
     """Device of the code in progress, if it computes a block sooner than all cores would.
 
-    It copies the rows to the device and the values back. Sparse rows stay on the processor.
+    It copies the rows to the device, and so many numbers of a row back, by default all values.
+    Sparse rows stay on the processor.
     """
     device = current_device()
     if device is None or not (isinstance(rows, np.ndarray) and isinstance(columns, np.ndarray)):
         return None
     (a, dim), b = rows.shape, columns.shape[0]
-    pays = pays_on(device, a * b, dim, ((a + b) * dim + a * b) * rows.itemsize)
+    copied = (a + b) * dim + a * (b if fetched is None else fetched)
+    pays = pays_on(device, a * b, dim, copied * rows.itemsize)
     return device if pays and rows.dtype == columns.dtype else None
 
 
@@ -165,14 +167,8 @@ def _set_equal(
     pairs: Iterable[tuple[Indices, Indices]],
     norms2: DeviceArray | None,
 ) -> None:
-    """Set inner products of equal rows to their squared norms, or 1, unless they are far from it.
-
-    So the same is done as in `dhsk.kernels.duplicates`, on the device.
-    """
-    xp = device.xp
+    """Set inner products of equal rows to their squared norms, or 1, if they are near."""
     for pair in pairs:
         i, j = map(device.put, pair)
-        found = products[i, j]
-        expected = xp.ones_like(found) if norms2 is None else norms2[i]
-        near = xp.abs(found - expected) < found.dtype.type(NEAR) * expected
-        products[i, j] = xp.where(near, expected, found)
+        ones = device.xp.ones(len(i), products.dtype)
+        set_near(device.xp, products, (i, j), ones if norms2 is None else norms2[i])

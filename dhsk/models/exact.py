@@ -12,6 +12,7 @@ from dhsk.caching import cached_value
 from dhsk.errors import InputError
 from dhsk.kernels.base import positive_parameter
 from dhsk.kernels.centre import centres_of
+from dhsk.kernels.on_device import device_for
 from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
 from dhsk.models.on_device import combined_on_device
 from dhsk.models.rescaling import kernel_in
@@ -195,10 +196,11 @@ class SvcModel(TrainedModel):
         # By problem: sums into a few rows of this array take half the time of sums into columns.
         found = np.repeat(self.expansion.intercepts[:, None], n, axis=1)
         kernel = kernel_in(self.kernel, self.unit)
-        coef = self.expansion.by_problem.T * self.unit
-        on_device = combined_on_device(kernel, rows, self.rows, coef)
-        if on_device is not None:
-            return on_device + self.expansion.intercepts
+        if device_for(rows, self.rows, fetched=len(self.expansion.intercepts)) is not None:
+            coef = self.expansion.by_problem.T * self.unit
+            on_device = combined_on_device(kernel, rows, self.rows, coef)
+            if on_device is not None:
+                return on_device + self.expansion.intercepts
         ends = np.cumsum(self.expansion.n_support)
         problems = self.expansion.problems
         room = np.empty(min(n, ROWS) * min(n_sv, SUPPORT), self.rows.dtype)

@@ -1,6 +1,7 @@
 """Parts of kernel matrices on a device, for solvers and predictions."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,13 @@ from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.devices import Device, current_device, read_only
 from dhsk.kernels import Kernel
 from dhsk.kernels.cuda import DevicePass
-from dhsk.kernels.on_device import DeviceRows, block_from_device, pays_on, values_on_device
+from dhsk.kernels.on_device import (
+    DeviceRows,
+    block_from_device,
+    device_for,
+    pays_on,
+    values_on_device,
+)
 from dhsk.solvers.sources import Combination
 
 _EDGE: Final = 8192
@@ -28,10 +35,14 @@ class RowsOnDevice:
         Checked rows, dense; they are not written while this lives.
     distinct
         Says whether no rows are equal, so that they need not be looked for; called at first use.
+        None where equal rows are like any others, and so is a row and itself.
     """
 
-    def __init__(self, kernel: Kernel, rows: NDArray[Any], distinct: Callable[[], bool]) -> None:
-        self._kernel, self._rows, self._distinct = kernel, rows, distinct
+    def __init__(
+        self, kernel: Kernel, rows: NDArray[Any], distinct: Callable[[], bool] | None
+    ) -> None:
+        self._kernel, self._rows, self._exact = kernel, rows, distinct is not None
+        self._distinct = distinct or (lambda: True)
         self._prepared: tuple[Any, Any, Any] | None = None
 
     def pays(self, entries: int) -> bool:
@@ -80,10 +91,12 @@ class RowsOnDevice:
         result = np.empty(V.shape)
         with device.turn():
             rows, factor = self._put(device), device.put(V)
-            sums = device.xp.zeros(V.shape)
+            sums, apart = device.xp.zeros(V.shape), self._distinct()
+            if apart:  # blocks of other rows need no search
+                rows = replace(rows, marks=None)
             for number, i in enumerate(parts := list(blocks(n, _EDGE))):
                 for j in parts[number:]:
-                    sides, same = (rows[i], rows[j]), i == j and rows.marks is None
+                    sides, same = (rows[i], rows[j]), i == j and apart
                     for _, inside, values in values_on_device(
                         device, [one], *sides, np.float64, same=same
                     ):
@@ -104,8 +117,11 @@ class RowsOnDevice:
 
     def _put(self, device: Device) -> DeviceRows:
         if self._prepared is None:
-            rows, norms2, marks = self._kernel.prepared(self._rows, distinct=self._distinct())
+            apart = self._distinct()
+            rows, norms2, marks = self._kernel.prepared(self._rows, distinct=apart)
             norms2 = norms2.astype(rows.dtype, copy=False)
+            if apart and self._exact:  # a sample equals itself alone
+                marks = np.arange(len(rows), dtype=np.uint64)
             self._prepared = read_only(rows), read_only(norms2), marks
         return DeviceRows.put(device, *self._prepared)
 
@@ -115,13 +131,9 @@ def combined_on_device(kernel: Kernel, rows: Rows, columns: Rows, coef: Floats) 
 
     None if no device computes them sooner.
     """
-    device = current_device()
-    if device is None or not (isinstance(rows, np.ndarray) and isinstance(columns, np.ndarray)):
-        return None
-    (a, dim), (b, k) = rows.shape, coef.shape
-    copied = (a + b) * dim * rows.itemsize + 8 * (a + b) * k
-    one = kernel.device_pass(rows.dtype) if pays_on(device, a * b, dim, copied) else None
-    if one is None:
+    device = device_for(rows, columns, fetched=coef.shape[1])
+    one = None if device is None else kernel.device_pass(rows.dtype)
+    if device is None or one is None:
         return None
     prepared = kernel.prepared(rows), kernel.prepared(columns)
     with device.turn():

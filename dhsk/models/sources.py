@@ -76,12 +76,11 @@ class RowsSource:
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples."""
-        rows = self._rows[members]
         K = np.empty((len(members), padded(len(members))), self.dtype)
         K[:, len(members) :] = 0.0
         if self._on_device is not None and self._on_device.block(members, K[:, : len(members)]):
             return K
-        for i, j, values in self._blocks(rows):
+        for i, j, values in self._blocks(self._rows[members]):
             if i == j:
                 K[i, j] = values
             else:
@@ -228,11 +227,8 @@ class RowsSource:
         """The rows for a device; None of sparse rows, and where products are with sums of rows."""
         if self.bilinear or not isinstance(self._rows, np.ndarray):
             return None
-        return RowsOnDevice(self._kernel, self._rows, self._are_distinct)
-
-    def _are_distinct(self) -> bool:
-        """Whether equal rows need not be looked for."""
-        return self._distinct
+        exact = not isinstance(self, ApproximateSource)
+        return RowsOnDevice(self._kernel, self._rows, (lambda: self._distinct) if exact else None)
 
     @cached_value
     def _distinct(self) -> bool:
@@ -317,9 +313,6 @@ class ApproximateSource(RowsSource):
         super().__init__(*given)
         self._buffer = np.zeros((0, 0), np.float32)
         self._norms2 = self._kernel.norms2(self._rows)
-
-    def _are_distinct(self) -> bool:
-        return True
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, valid until the next one."""

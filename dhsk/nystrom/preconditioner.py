@@ -34,7 +34,8 @@ _READ_FLOPS: Final = 16
 """Cost of an entry in memory in a pass, likewise: passes wait for memory."""
 
 _DEVICE_SPEED: Final = 32
-"""Passes of a device in the time of one on the processor, about, where the factor is made."""
+"""Passes of a device in the time of one on the processor, about, where the factor is made: 26 on an
+H200 beside 16 cores, of 784 features in float32."""
 
 _LEAST_RANK: Final = 16
 

@@ -27,6 +27,7 @@ from dhsk.devices import (
 )
 from dhsk.kernels.stretched import StretchedGaussianKernel, StretchedKernel
 from dhsk.models.sources import RowsSource
+from dhsk.solvers.sources import Combination
 from tests.devices.host import HostDevice
 
 RNG = np.random.default_rng(0)
@@ -161,6 +162,15 @@ def test_blocks_of_a_source_are_symmetric(host: HostDevice, kernel: Any) -> None
         expected = RowsSource(rows, kernel).block(members)
     np.testing.assert_allclose(K, expected[:, :300], rtol=1e-12)
     np.testing.assert_allclose(quick, K, atol=1e-5)
+
+
+def test_a_sample_with_itself_is_exact(host: HostDevice) -> None:
+    """In combinations at samples whose columns they are, of distinct rows too."""
+    source = RowsSource(rows_for(HEAT, COUNTS[8:], "float64"), HEAT)
+    members = np.arange(5, 205)
+    (found,) = source.combine([Combination(np.arange(300), members, np.eye(200))])
+    assert host.taken == 1
+    assert (found[members, np.arange(200)] == 1.0).all()
 
 
 def test_products_of_a_source_take_several_blocks(host: HostDevice) -> None:
