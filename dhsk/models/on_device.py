@@ -1,6 +1,6 @@
 """Parts of kernel matrices on a device, for solvers and predictions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.devices import Device, current_device, read_only
 from dhsk.kernels import Kernel
 from dhsk.kernels.cuda import DevicePass
+from dhsk.kernels.duplicates import are_apart
 from dhsk.kernels.on_device import (
     DeviceRows,
     block_from_device,
@@ -33,16 +34,14 @@ class RowsOnDevice:
         The kernel.
     rows
         Checked rows, dense; they are not written while this lives.
-    distinct
-        Says whether no rows are equal, so that they need not be looked for; called at first use.
-        None where equal rows are like any others, and so is a row and itself.
+    exact
+        Whether the values of equal rows, and of a row with itself, are exact; else they are off by
+        rounding like any others.
     """
 
-    def __init__(
-        self, kernel: Kernel, rows: NDArray[Any], distinct: Callable[[], bool] | None
-    ) -> None:
-        self._kernel, self._rows, self._exact = kernel, rows, distinct is not None
-        self._distinct = distinct or (lambda: True)
+    def __init__(self, kernel: Kernel, rows: NDArray[Any], *, exact: bool) -> None:
+        self._kernel, self._rows, self._exact = kernel, rows, exact
+        self._apart = True
         self._prepared: tuple[Any, Any, Any] | None = None
 
     def pays(self, entries: int) -> bool:
@@ -91,12 +90,12 @@ class RowsOnDevice:
         result = np.empty(V.shape)
         with device.turn():
             rows, factor = self._put(device), device.put(V)
-            sums, apart = device.xp.zeros(V.shape), self._distinct()
-            if apart:  # blocks of other rows need no search
+            sums = device.xp.zeros(V.shape)
+            if self._apart:  # blocks of other rows need no search
                 rows = replace(rows, marks=None)
             for number, i in enumerate(parts := list(blocks(n, _EDGE))):
                 for j in parts[number:]:
-                    sides, same = (rows[i], rows[j]), i == j and apart
+                    sides, same = (rows[i], rows[j]), i == j and self._apart
                     for _, inside, values in values_on_device(
                         device, [one], *sides, np.float64, same=same
                     ):
@@ -117,11 +116,9 @@ class RowsOnDevice:
 
     def _put(self, device: Device) -> DeviceRows:
         if self._prepared is None:
-            apart = self._distinct()
-            rows, norms2, marks = self._kernel.prepared(self._rows, distinct=apart)
+            rows, norms2, marks = self._kernel.prepared(self._rows, distinct=not self._exact)
             norms2 = norms2.astype(rows.dtype, copy=False)
-            if apart and self._exact:  # a sample equals itself alone
-                marks = np.arange(len(rows), dtype=np.uint64)
+            self._apart = marks is None or are_apart([marks])
             self._prepared = read_only(rows), read_only(norms2), marks
         return DeviceRows.put(device, *self._prepared)
 

@@ -228,7 +228,7 @@ class RowsSource:
         if self.bilinear or not isinstance(self._rows, np.ndarray):
             return None
         exact = not isinstance(self, ApproximateSource)
-        return RowsOnDevice(self._kernel, self._rows, (lambda: self._distinct) if exact else None)
+        return RowsOnDevice(self._kernel, self._rows, exact=exact)
 
     @cached_value
     def _distinct(self) -> bool:

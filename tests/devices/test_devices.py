@@ -173,16 +173,22 @@ def test_a_sample_with_itself_is_exact(host: HostDevice) -> None:
     assert (found[members, np.arange(200)] == 1.0).all()
 
 
-def test_products_of_a_source_take_several_blocks(host: HostDevice) -> None:
-    """Of rows above the diagonal, some of which are equal to others of another block."""
+@pytest.mark.parametrize("repeated", [True, False])
+def test_products_of_a_source_take_several_blocks(host: HostDevice, repeated: bool) -> None:
+    """Of rows above the diagonal, whose own values are exact; equal ones may be in two blocks."""
     host.strip_bytes = 1 << 25
     rows = RNG.random((8400, 3))
-    rows[8300] = rows[10]
-    kernel, V = dhsk.GaussianKernel(0.5), RNG.random((8400, 2))
+    if repeated:
+        rows[8300] = rows[10]
+    kernel, some = dhsk.GaussianKernel(0.5), np.r_[:100, 8191:8300]
+    V = np.zeros((8400, len(some)))
+    V[some, np.arange(len(some))] = 1.0
+    V = np.hstack([V, RNG.random((8400, 2))])
     found = RowsSource(rows, kernel).product(V)
     assert host.taken == 1
-    some = np.array([0, 10, 8191, 8192, 8300])
+    assert (found[some, np.arange(len(some))] == 1.0).all()
     np.testing.assert_allclose(found[some], kernel(rows[some], rows) @ V, rtol=8400 * 2.0**-52)
+    assert not repeated or found[8300, 10] == 1.0
 
 
 TARGET = (np.sin(3 * COUNTS @ np.arange(20)) > 0).astype(int) + (COUNTS[:, 0] > 0.5)
