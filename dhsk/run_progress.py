@@ -87,6 +87,10 @@ class RunProgress:
         part.units = max(units, part.done)
         part.guess = part.guess if guess is None else guess
 
+    def units_of(self, name: str) -> float:
+        """Units that a part is expected to have."""
+        return self._parts[name].units if name in self._parts else 0.0
+
     def is_done(self, name: str) -> float:
         """Finished units of a part."""
         return self._parts[name].done if name in self._parts else 0.0

@@ -54,6 +54,7 @@ matrices could fill all of it."""
 
 _WORDS: Final[dict[Way, str]] = {
     "whole matrices": "each on its whole matrix",
+    "coordinates": "on normal vectors, from rows in memory",
     "working sets": "on working sets, from kernel values that are computed on demand",
     "rounds": "in rounds over parts of the matrix",
 }
@@ -150,14 +151,20 @@ def plan_fits(
     resources: Resources,
     *,
     on_sets: bool = False,
+    on_rows: bool = False,
 ) -> Share:
     """Divide the memory among the fits of some kernels, whose matrices have this dtype.
 
-    With `on_sets`, all pairs of a kernel are solved together on working sets. Raises BudgetError if
-    not even a small part of a matrix fits.
+    With `on_sets`, all pairs of a kernel are solved together on working sets; those of a linear
+    kernel `on_rows`, with blocks for those that take many steps. Raises BudgetError if not even a
+    small part of a matrix fits.
     """
+    on_sets = on_sets or on_rows
     own = counts.sets_bytes if on_sets else counts.client_bytes
-    block, beside = matrix_bytes(counts.most, dtype), counts.vector_bytes + FIT_BASE_BYTES
+    most = min(counts.most, 2 * BLOCK) if on_rows else counts.most
+    block, beside = matrix_bytes(most, dtype), counts.vector_bytes + FIT_BASE_BYTES
+    if on_rows:
+        beside += ROWS_BYTES
     least = min(block, matrix_bytes(SMALLEST_PART, dtype)) + beside
 
     def left(at_once: int) -> int:
@@ -191,7 +198,8 @@ def plan_fits(
         "code and tiles": at_once * FIT_BASE_BYTES,
     }
     need = MemoryNeed("exact fits", parts)
-    way: Way = "working sets" if on_sets else "whole matrices" if whole else "rounds"
+    other: Way = "whole matrices" if whole else "rounds"
+    way: Way = "coordinates" if on_rows else "working sets" if on_sets else other
     in_all = tasks * counts.folds if split else tasks
     words = f"{tasks * counts.columns} SVMs in {in_all} tasks, {at_once} at a time, {_WORDS[way]}"
     ample = at_once >= resources.threads and not shared
@@ -205,16 +213,18 @@ def plan_fits(
         split_folds=split,
         shared=shared,
         window=TASKS_PER_THREAD * at_once if ample else at_once,  # memory limits what else waits
-        table=(
-            ("fits", words),
-            ("memory of a matrix", f"at most {format_bytes(room)}"),
-            (
-                "memory of the fits",
-                f"{format_bytes(need.total)} predicted for all processes together, "
-                f"{format_bytes(resources.memory)} allowed",
-            ),
-        ),
+        table=_table(words, room, need, resources),
     )
+
+
+def _table(
+    words: str, room: int, need: MemoryNeed, resources: Resources
+) -> tuple[tuple[str, str], ...]:
+    """Rows of a plan for people."""
+    total, allowed = format_bytes(need.total), format_bytes(resources.memory)
+    predicted = f"{total} predicted for all processes together, {allowed} allowed"
+    rows = ("memory of a matrix", f"at most {format_bytes(room)}")
+    return ("fits", words), rows, ("memory of the fits", predicted)
 
 
 def _shared(

@@ -254,6 +254,10 @@ class GramSource:
         """Diagonal entries."""
         return self.G.diagonal().astype(np.float64)
 
+    def linear_rows(self, samples: Indices) -> None:
+        """Not offered: a grid has a `RowsSource` where rows fit in memory."""
+        del samples
+
     def approximate(self, room: int) -> None:
         """Not offered: blocks come from tiles, or workers."""
         del room

@@ -203,6 +203,11 @@ class RowsSource:
             return self._kernel.of_distinct_rows(rows, columns, out)
         return self._kernel.of_rows(rows, columns, out)
 
+    def linear_rows(self, samples: Indices) -> Rows | None:
+        """Rows of some samples, if the entries are their inner products."""
+        rows: Any = self._rows
+        return rows[samples] if self.bilinear else None
+
     def approximate(self, room: int) -> Source:
         """The rows in single precision, where that is safe."""
         if self.dtype == np.float32 or not _takes_single(self._kernel, self._rows):

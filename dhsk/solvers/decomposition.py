@@ -50,7 +50,7 @@ class Round:
     entries
         Entries of columns computed so far.
     needed
-        Entries of the columns of the support vectors so far, each computed once.
+        Entries of the columns of the support vectors so far, each computed once for all pairs.
     violation
         Largest KKT violation among the samples that were looked at.
     share
@@ -135,7 +135,8 @@ class Decomposition:
             shared.update(entries=shared["entries"] + looked, share=share)
             kept.keep(last=all(state.ended for state in states.values()))
             watch.checkpoint.drop(*begun)
-            watch.on_round(_round(states.values(), int(shared["entries"])))
+            every = list(states.values())
+            watch.on_round(_round(every, int(shared["entries"]), source.n, split))
         # For those who go on, also in a call that resumes here.
         source.expect_columns(shared["share"])
         left = {k: state.b for k, state in states.items() if state.for_others}
@@ -151,16 +152,20 @@ def _share(states: Iterable[WorkingSet]) -> float:
     return members / sum(len(state.pair.members) for state in states)
 
 
-def _round(states: Iterable[WorkingSet], entries: int) -> Round:
-    own = list(states)
-    support = [int(np.count_nonzero(state.b.any(axis=0))) for state in own]
+def _round(own: Sequence[WorkingSet], entries: int, n: int, split: "_Split") -> Round:
+    support = [np.flatnonzero(state.b.any(axis=0)) for state in own]
+    wanted = [
+        (state, np.arange(len(state.pair.members)), found)
+        for state, found in zip(own, support, strict=True)
+    ]
+    needed = (_samples_of(sides, n) for sides in _shared_sides(wanted, split).values())
     return Round(
         pairs=len(own),
         ended=sum(state.ended for state in own),
         left=sum(state.for_others for state in own),
-        support=sum(support),
+        support=sum(map(len, support)),
         entries=entries,
-        needed=sum(count * len(s.pair.members) for count, s in zip(support, own, strict=True)),
+        needed=sum(len(rows) * len(columns) for rows, columns in needed),
         violation=max(state.violation for state in own),
     )
 
@@ -210,14 +215,11 @@ def _look(
     Pairs that share a class share the columns of its support vectors at its own samples. Returns
     the number of entries computed, and the names under which sums are in the checkpoint.
     """
-    groups: dict[tuple[int, int], list[_Side]] = {}
-    for state in states:
-        rows, support = state.unknown, state.support
+    wanted = [(state, state.unknown, state.support) for state in states]
+    for state, rows, _ in wanted:
         state.note(rows)
         state.f[np.ix_(state.columns, rows)] = state.pair.dual.sign[rows]
-        for own, some in split(state.pair, rows):
-            for other, vectors in split(state.pair, support):
-                groups.setdefault((own, other), []).append(_Side(state, some, vectors))
+    groups = _shared_sides(wanted, split)
     parts = [_combination(sides, source.n) for sides in groups.values()]
     given: list[Any] = [one for part in parts for one in (part.rows, part.columns, part.coef)]
     with passes_kept(watch.checkpoint, watch.name, *given) as begun:
@@ -227,6 +229,24 @@ def _look(
     return sum(part.entries for part in parts), begun
 
 
+def _shared_sides(
+    wanted: Sequence[tuple[WorkingSet, Indices, Indices]], split: _Split
+) -> dict[tuple[int, int], list[_Side]]:
+    """Rows and support vectors of some pairs, by what they share."""
+    groups: dict[tuple[int, int], list[_Side]] = {}
+    for state, rows, support in wanted:
+        for own, some in split(state.pair, rows):
+            for other, vectors in split(state.pair, support):
+                groups.setdefault((own, other), []).append(_Side(state, some, vectors))
+    return groups
+
+
+def _samples_of(sides: Sequence[_Side], n: int) -> tuple[Indices, Indices]:
+    """Rows and columns that several pairs need, among n samples."""
+    rows = union([side.state.pair.members[side.rows] for side in sides], n)
+    return rows, union([side.state.pair.members[side.support] for side in sides], n)
+
+
 def _together(pair: Pair, samples: Indices) -> list[tuple[int, Indices]]:
     """All samples of both classes: one pair shares nothing, and larger products are faster."""
     return [(pair.first, samples)] if len(samples) else []
@@ -234,8 +254,7 @@ def _together(pair: Pair, samples: Indices) -> list[tuple[int, Indices]]:
 
 def _combination(sides: Sequence[_Side], n: int) -> Combination:
     """What several pairs need of the same two classes."""
-    rows = union([side.state.pair.members[side.rows] for side in sides], n)
-    columns = union([side.state.pair.members[side.support] for side in sides], n)
+    rows, columns = _samples_of(sides, n)
     coef = np.zeros((len(columns), sum(len(side.state.left) for side in sides)))
     for side, place in zip(sides, _places(sides), strict=True):
         at = np.searchsorted(columns, side.state.pair.members[side.support])

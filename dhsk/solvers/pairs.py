@@ -11,6 +11,7 @@ from dhsk.arrays import Floats
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.ball import balls_about_means
 from dhsk.solvers.block_steps import SETS_PART, BlockSteps, entries_of_pair, solve_pair
+from dhsk.solvers.coordinates import Coordinates
 from dhsk.solvers.decomposition import Decomposition, Round, RoundWatch
 from dhsk.solvers.rounds import solve_in_rounds
 from dhsk.solvers.smo import matrix_bytes
@@ -36,7 +37,7 @@ STEPS_SHARE: Final = 0.05
 APART: Final = ArraySource(np.zeros((0, 0)))
 """In the place of the source of a task to which it is sent apart."""
 
-Way: TypeAlias = Literal["whole matrices", "working sets", "rounds"]
+Way: TypeAlias = Literal["whole matrices", "coordinates", "working sets", "rounds"]
 """How the problems of a pair are solved, see `way_of`."""
 
 
@@ -44,8 +45,11 @@ def way_of(n: int, source: Source, room: int, *, whole: bool = False) -> Way:
     """How the problems of n samples are solved, where their matrix may take `room` bytes.
 
     A matrix that is small, or is stored, or whose `whole` is wanted, is read as such for any number
-    of support vectors, if it fits. Others of computed values have working sets first.
+    of support vectors, if it fits. Of others those of a linear kernel are not computed at all; the
+    rest of those of computed values have working sets first.
     """
+    if source.bilinear and n > FINE_SAMPLES:
+        return "coordinates"
     on_demand = source.computes and not whole
     fits = matrix_bytes(n, source.dtype) <= room
     if fits and (not on_demand or n <= FINE_SAMPLES):
@@ -86,11 +90,13 @@ def solve_pairs(
 
     yield from whole(small())
     for own in large.values():
+        if all(_way(task, room) == "coordinates" for task in own):
+            yield from _solve_linear(own, known, tol, room, executor, watch)
+            continue
         quick = None if any(task.ball for task in own) else own[0].source.approximate(room // 2)
         left, starts = own, dict[int, Floats]()
-        free = quick is not None and quick.bilinear  # nothing is saved by few samples
         few = quick is not None and sum(task.columns for task in own) <= STEPPED_COLUMNS
-        if all(_way(task, room) == "working sets" for task in own) and not free:
+        if all(_way(task, room) == "working sets" for task in own):
             fitting = all(task.fits(room) for task in own)
             leave = STEPS_SHARE if few else SUPPORT_SHARE if fitting else math.inf
             largest = largest_block(room, own[0].source.dtype)
@@ -99,7 +105,7 @@ def solve_pairs(
             starts = yield from _solve_on_working_sets(own, how, executor, sets)
             left = [own[k] for k in starts]
         yield from (known[task.key] for task in left if task.key in known)
-        others = [task for task in left if free or few or not task.fits(room)]
+        others = [task for task in left if few or not task.fits(room)]
         new = [task for task in left if task.key not in known]
         yield from whole(task for task in new if task not in others)
         if quick is not None:
@@ -145,6 +151,56 @@ def _solve_whole(
 def _solve_shared(source: Source, task: PairTask, tol: float, fine: bool) -> Solved | Unsolved:
     """Solve a pair on the whole matrix of a source that is sent once: the task of a worker."""
     return solve_whole(replace(task, source=source), tol, fine)
+
+
+def _solve_linear(
+    tasks: Sequence[PairTask],
+    known: Mapping[Any, Solved],
+    tol: float,
+    room: int,
+    executor: Executor,
+    watch: RoundWatch,
+) -> Iterator[Solved]:
+    """Solve pairs of a linear kernel by coordinates; what is left after many steps, on blocks."""
+    yield from (known[task.key] for task in tasks if task.key in known)
+    new = {number: task for number, task in enumerate(tasks) if task.key not in known}
+    begun = BegunPairs(watch.checkpoint, f"{watch.name}-coordinates")
+    shared, waiting = executor.share(tasks[0].source), dict(new)
+    while waiting:
+        own = (
+            (
+                shared,
+                replace(task, key=k, source=APART, begun=begun.of(k, len(task.pair.members))),
+                tol,
+            )
+            for k, task in waiting.items()
+        )
+        waiting = {}
+        for found in executor.run(_by_coordinates, own):
+            if not isinstance(found, Unsolved):
+                number, fits, radius2 = found
+                yield new.pop(number).key, fits, radius2
+                begun.drop(number)
+                continue
+            begun.put(found)
+            if not found.is_tired:
+                waiting[found.key] = new[found.key]
+    quick = tasks[0].source.approximate(room // 2) or tasks[0].source
+    starts = {k: state.b for k in new if (state := begun.of(k, 0)) is not None}
+    numbers = {task.key: number for number, task in new.items()}
+    for solved in _solve_in_blocks(new, quick, starts, tol, room, watch):
+        yield solved
+        begun.drop(numbers[solved[0]])
+
+
+def _by_coordinates(source: Source, task: PairTask, tol: float) -> Solved | Unsolved:
+    """Solve a pair by coordinates, or go on with it: the task of a worker."""
+    rows = source.linear_rows(task.pair.members)
+    assert rows is not None  # the source is bilinear
+    solver = Coordinates(rows, task.pair.dual, tol, task.begun)
+    if not solver.solve():
+        return Unsolved(task.key, solver.begun, solver.is_tired)
+    return task.key, solver.fits, 0.0
 
 
 def _first_part(watch: RoundWatch) -> Callable[[Round], None]:

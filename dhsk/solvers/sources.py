@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices, blocks
+from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.compiled import compiled
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.smo import padded
@@ -77,7 +77,7 @@ class Source(Protocol):
 
     @property
     def bilinear(self) -> bool:
-        """Whether combinations of columns cost about as much as reading the samples."""
+        """Whether entries are inner products of rows in memory: then few are ever computed."""
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, (n, padded(n)), as `smo.ascend` takes it."""
@@ -109,6 +109,9 @@ class Source(Protocol):
 
     def diagonal(self) -> Floats:
         """Diagonal entries, (N,)."""
+
+    def linear_rows(self, samples: Indices) -> Rows | None:
+        """Rows of some samples, whose inner products are the entries; None if not bilinear."""
 
     def approximate(self, room: int) -> "Source | None":
         """The matrix as fast as it can be computed, for steps that are corrected by this one.
@@ -178,6 +181,10 @@ class ArraySource:
     def diagonal(self) -> Floats:
         """Diagonal entries."""
         return np.diagonal(self._K).astype(np.float64)
+
+    def linear_rows(self, samples: Indices) -> None:
+        """None are known."""
+        del samples
 
     def approximate(self, room: int) -> None:
         """Not needed: a matrix in memory is read as a whole."""

@@ -154,6 +154,8 @@ class Unsolved(NamedTuple):
 
     key: Any
     begun: BegunPair
+    is_tired: bool = False
+    """Whether another task should not go on in the same way."""
 
 
 class Block:

@@ -1,9 +1,9 @@
 """Engine that fits exact classifiers on the kernels of a grid."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from time import perf_counter
 from typing import Any, Final
 
@@ -29,10 +29,9 @@ from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.pair_fits import DECISIONS, PairSolver
 from dhsk.models.pair_tasks import MatrixProblem, PairFits
-from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place
-from dhsk.results.columns import ONE_VS_REST, Certificate, KernelColumns, Row
+from dhsk.results.columns import Certificate, KernelColumns, Row
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.ball import balls_about_few
@@ -46,7 +45,8 @@ from dhsk.validation.engine import NO_MODEL, CvOptions, Needs
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import EIGENVALUES, FITS, PRODUCTS
 from dhsk.validation.input import describe, gram_plan
-from dhsk.validation.matrices import KernelMatrices, KernelMatrix
+from dhsk.validation.kernel_fits import KernelFits, groups_of, in_units, name_of, steepness
+from dhsk.validation.matrices import KernelMatrices, KernelMatrix, keeps_rows
 from dhsk.validation.result import remove_rows, write_rows
 from dhsk.validation.search import SPREAD_COLUMNS, scaled, spread_of
 
@@ -74,31 +74,6 @@ class TriedMatrix:
     cells: Cells
 
 
-@dataclass(frozen=True)
-class _Fits:
-    """Fits of some kernels in one way."""
-
-    way: MultiClass
-    matrices: Sequence[KernelMatrix]
-    problems: Sequence[MatrixProblem]
-    C_scaled: Sequence[float] | None
-    ways: int
-    """Number of ways."""
-
-    def names(self, k: int) -> KernelColumns:
-        """Columns of a kernel, by its number."""
-        names = self.matrices[k].names
-        if self.way == "ovo":
-            return names
-        return replace(names, kernel=names.kernel + ONE_VS_REST, label=names.label + ONE_VS_REST)
-
-    @property
-    def named_problems(self) -> list[MatrixProblem]:
-        """The problems, with names of this way."""
-        own = ["one-vs-rest"] if self.way == "ovr" else []
-        return [replace(one, name=digest_of(one.name, *own)) for one in self.problems]
-
-
 class ExactEngine:
     """Fits exact classifiers on Gram matrices; see `Engine`.
 
@@ -112,13 +87,15 @@ class ExactEngine:
         self._matrices = matrices
         self._grid = grid
         self._options = options
+        if keeps_rows(matrices.square, grid, options):
+            matrices.keep_rows()
         self._resources = resources_of(options.client, options.memory)
         self._kept = Checkpoint(options.journal)
         self._rows: list[Row] = []
         self._blocks: dict[tuple[Place, Kernel], ClassBlocks] = {}
         self._stale = options.table  # of an earlier grid; it stays if the samples are refused
         tests = [test.tolist() for _, test in grid.folds]
-        self._name = _name_of(grid, grid.weights, tests)
+        self._name = name_of(grid, grid.weights, tests)
         square = matrices.square
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
         # The last way has the largest matrices.
@@ -139,17 +116,18 @@ class ExactEngine:
         self._on_sets = True
         if may_compute:
             matrices.compute_on_demand()
+            self._options.report.expect_no_products()
         return plan_fits(counts, dtype, n_kernels, self._resources, on_sets=True)
 
     def needs(self, kernels: Sequence[Kernel]) -> Needs:
         """Memory of products or of fits, which come one after the other."""
-        del kernels
         memory, square = self._plan.need.total, self._matrices.square
         given = not isinstance(square, Samples)
         if isinstance(square, Samples):
             plan = make_plan(GramSides.of([square]), self._resources)
             memory = max(memory, plan.peak_bytes)
-        return Needs(memory, stored=not (given or (self._on_sets and self._options.on_demand)))
+        stored = not given and any(map(self._matrices.stores, kernels))
+        return Needs(memory, stored=stored)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedMatrix]:
         """Try some kernels, or the precomputed matrix if there is one."""
@@ -166,8 +144,10 @@ class ExactEngine:
         found: dict[int, TriedMatrix] = {}
         before = self._rows
         C_scaled = tuple(grid.C) if scale_C else None
-        for way in grid.ways:
-            for k, cells in self._cells(_Fits(way, matrices, problems, C_scaled, len(grid.ways))):
+        for way, some in product(grid.ways, groups_of(problems)):
+            own = [matrices[k] for k in some], [problems[k] for k in some]
+            for number, cells in self._cells(KernelFits(way, *own, C_scaled, len(grid.ways))):
+                k = some[number]
                 earlier = found[k].cells if k in found else Cells([], [])
                 found[k] = TriedMatrix(matrices[k], list(problems[k].C), earlier.with_more(cells))
                 self._options.report.scored(cells.rows)
@@ -178,9 +158,9 @@ class ExactEngine:
 
     def _problem(self, matrix: KernelMatrix, C: Sequence[float], *, scale_C: bool) -> MatrixProblem:
         """Dual problem of a kernel: its matrix in units, and its values of C."""
-        problem, C_scaled = _in_units(matrix, C), None
+        problem, C_scaled = in_units(matrix, C), None
         if scale_C:
-            columns = SPREAD_COLUMNS if self._on_sets else None
+            columns = SPREAD_COLUMNS if self._on_sets or matrix.on_rows else None
             with self._options.report.reading_values():
                 spread = problem.unit * spread_of(problem.source, columns)
             C_scaled = C
@@ -196,13 +176,13 @@ class ExactEngine:
         C_scaled: Sequence[float] | None,
     ) -> str:
         """Name of a problem in checkpoints."""
-        how = ["on working sets"] if self._on_sets else []
+        how = ["on working sets"] if self._on_sets or matrix.on_rows else []
         return digest_of(grid, list(problem.C), C_scaled, problem.unit, matrix.key, *how)
 
-    def _cells(self, fits: "_Fits") -> Iterator[tuple[int, Cells]]:
+    def _cells(self, fits: KernelFits) -> Iterator[tuple[int, Cells]]:
         """Results of each kernel, by its number: from a checkpoint, or fitted and scored."""
         matrices, problems = fits.matrices, fits.named_problems
-        solver, missing = self._solver(self._grid.weights, problems, fits.way), []
+        solver, missing = self._solver(self._grid.weights, problems, fits), []
         columns, told = self._grid.at(problems[0].C).columns, self._options.report
         for k, problem in enumerate(problems):
             kept = self._kept.get(problem.name, Cells.of_entry)
@@ -214,7 +194,7 @@ class ExactEngine:
         found = (len(problems) - len(missing)) * columns
         told.advance(DECISIONS, found / fits.ways, found=True)
         told.advance(FITS, found * solver.n_pairs, found=True)
-        missing.sort(key=lambda k: _steepness(matrices[k]))
+        missing.sort(key=lambda k: steepness(matrices[k]))
         fits_of_kernel = columns * solver.n_pairs
         # Not of the solver: in a cycle it would keep what workers hold until garbage is collected.
         solver.on_fits = self._counted([fits.names(k).label for k in missing], fits_of_kernel)
@@ -260,19 +240,17 @@ class ExactEngine:
         return rows_of_kernel(decisions, grid, solver.pairs(k), solved, names, C_scaled)
 
     def _solver(
-        self, weights: Floats, problems: Sequence[MatrixProblem], way: MultiClass
+        self, weights: Floats, problems: Sequence[MatrixProblem], fits: KernelFits
     ) -> PairSolver:
         """Solver of all problems on some matrices."""
         source, y = problems[0].source, self._grid.y
-        counts = FitCounts.of(make_pairs(y, weights, problems[0].C, way), source.n)
-        n = len(problems)
-        plan = plan_fits(counts, source.dtype, n, self._resources, on_sets=self._on_sets)
+        plan, balls = self._plan_on(weights, problems, fits), not (self._on_sets or fits.on_rows)
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
         executor: Executor = Threads(plan.at_once, plan.at_once if plan.shared else None)
         if not local:
             executor = executor_of(self._options.client, plan.window)
         entries = Checkpoint(self._options.journal, PREFIX)
-        if self._on_sets:  # the largest sets decide last bits: they are those of the first call
+        if not balls:  # the largest sets decide last bits: they are those of the first call
             self._layout = digest_of([one.name for one in problems], self._options.memory)
             plan = kept_share(entries, self._layout, plan)
         if plan.held:
@@ -285,8 +263,8 @@ class ExactEngine:
             executor,
             plan,
             self._kept,
-            balls=not self._on_sets,
-            multi_class=way,
+            balls=balls,
+            multi_class=fits.way,
             told=self._options.report,
             watch=RoundWatch(
                 lambda one: self._options.report(progress_of(one, source.n)),
@@ -294,9 +272,24 @@ class ExactEngine:
             ),
         )
 
+    def _plan_on(
+        self, weights: Floats, problems: Sequence[MatrixProblem], fits: KernelFits
+    ) -> Share:
+        """Plan of problems on some matrices."""
+        source = problems[0].source
+        pairs = make_pairs(self._grid.y, weights, problems[0].C, fits.way)
+        return plan_fits(
+            FitCounts.of(pairs, source.n),
+            source.dtype,
+            len(problems),
+            self._resources,
+            on_sets=self._on_sets,
+            on_rows=fits.on_rows,
+        )
+
     def _with_balls(self, solver: PairSolver, k: int, fits: PairFits) -> PairFits:
         """The same fits, with balls from few columns if the whole matrix is not computed."""
-        if not self._on_sets:
+        if solver.balls:
             return fits
         classes, pairs = members_of_classes(self._grid.y), solver.pairs(k)
         every = range(len(classes))
@@ -332,10 +325,10 @@ class ExactEngine:
         if not isinstance(winner.matrix.source, GramSource):
             raise InputError(NO_MODEL)
         G, problem = winner.matrix.source.G, self._grid.problem(C, multi_class)
-        weights, one = problem.fold_weights, _in_units(winner.matrix, [C])
-        name = self._problem_name(_name_of(self._grid, weights, [[]]), one, winner.matrix, None)
-        fits = _Fits(multi_class, [winner.matrix], [replace(one, name=name)], None, 1)
-        solver = self._solver(weights, fits.named_problems, multi_class)
+        weights, one = problem.fold_weights, in_units(winner.matrix, [C])
+        name = self._problem_name(name_of(self._grid, weights, [[]]), one, winner.matrix, None)
+        fits = KernelFits(multi_class, [winner.matrix], [replace(one, name=name)], None, 1)
+        solver = self._solver(weights, fits.named_problems, fits)
         row_map = RowMap(G.kernel, parse_sphere_map(G.sphere_map))
         (model,), solved = fit_models(problem, row_map, solver, G.staged_rows)
         counted = G.header.zero_rows
@@ -376,24 +369,3 @@ class ExactEngine:
             eigenvalues_exact=exact,
             trace=float(source.diagonal().sum()),
         )
-
-
-def _name_of(grid: Grid, weights: Floats, tests: list[list[int]]) -> str:
-    """Digest of a grid without its matrices and values of C, for the names of checkpoints."""
-    weights = np.ascontiguousarray(weights)
-    return digest_of(grid.y, weights, tests, grid.tol, grid.scoring.key)
-
-
-def _in_units(matrix: KernelMatrix, C: Sequence[float]) -> MatrixProblem:
-    """Dual problem of a kernel with some values of C, its matrix rescaled if that is needed."""
-    if not isinstance(matrix.source, GramSource):
-        return MatrixProblem(matrix.source, tuple(C))
-    G, unit = matrix_in_units(matrix.source.G)
-    source = matrix.source if unit == 1.0 else GramSource(G)
-    return MatrixProblem(source, tuple(C), unit)
-
-
-def _steepness(matrix: KernelMatrix) -> float:
-    """Sort key, cheap kernels first: the larger the time, the fewer support vectors."""
-    time = matrix.names.time
-    return -math.inf if time is None else -time

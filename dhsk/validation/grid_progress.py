@@ -83,6 +83,11 @@ class GridProgress(RunProgress):
         self.expect(PRODUCTS, count, _SHARES[PRODUCTS] if stored else _PREPARED)
         self.expect(VALUES, count if stored else 0, _SHARES[VALUES])
 
+    def expect_no_products(self) -> None:
+        """Expect matrices to be prepared only, as their values are computed on demand."""
+        self.expect(PRODUCTS, self.units_of(PRODUCTS), _PREPARED)
+        self.expect(VALUES, 0)
+
     def expect_part(self, name: str, units: float) -> None:
         """Expect one of the other parts."""
         self.expect(name, units, _SHARES[name])

@@ -18,12 +18,16 @@ from dhsk.gram.compute import compute_gram
 from dhsk.gram.derive import product_kernel
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
-from dhsk.models.gram_source import GramSource
+from dhsk.models.gram_source import KEPT_BYTES, GramSource
+from dhsk.models.sources import RowsShape
 from dhsk.objects.places import entries_of
 from dhsk.results.columns import KernelColumns
 from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.solvers.sources import ArraySource, Source
+from dhsk.solvers.whole import FINE_SAMPLES
 from dhsk.validation.cells import names_of
+from dhsk.validation.engine import CvOptions
+from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
 
 
@@ -36,6 +40,8 @@ class KernelMatrix:
     """Columns of the kernel in the results."""
     key: Any
     """JSON value that differs for different matrices."""
+    on_rows: bool = False
+    """Whether its problems are solved on rows in memory."""
 
 
 class KernelMatrices:
@@ -52,19 +58,20 @@ class KernelMatrices:
         self._map = sphere_map
         self._options = run
         self._made: dict[Kernel, GramMatrix] = {}
-        self._on_demand = False
+        self._on_demand = self._keeps_rows = False
 
     def compute_on_demand(self) -> None:
         """Store no products from now on."""
         self._on_demand = True
 
+    def keep_rows(self) -> None:
+        """Solve problems of linear kernels on rows in memory: they alone need no products."""
+        self._keeps_rows = True
+
     @property
     def can_compute(self) -> bool:
         """Whether no products were asked for, and none are stored."""
-        store = self._options.store
-        if not isinstance(self.square, Samples) or store is None:
-            return False
-        return not any(is_occupied(store / name) for name in entries_of(store))
+        return isinstance(self.square, Samples) and stores_nothing(self._options)
 
     @property
     def made(self) -> GramMatrix | None:
@@ -77,14 +84,20 @@ class KernelMatrices:
         """Matrices of kernels in the same order, or only the precomputed one."""
         if isinstance(self.square, np.ndarray):
             return [_of_array(self.square)]
-        return [_of_gram(self.gram(kernel)) for kernel in kernels]
+        return [
+            _of_gram(self.gram(kernel), on_rows=self._keeps_rows and kernel.bilinear)
+            for kernel in kernels
+        ]
 
     def lacking(self, kernels: Sequence[Kernel]) -> list[Kernel]:
-        """Kernels of products that are not made yet, from which `kernels` are derived."""
+        """Some of the kernels: those whose products are to be made, from which all are derived."""
         if not isinstance(self.square, Samples):
             return []
-        products = dict.fromkeys(product_kernel(kernel) for kernel in kernels)
-        return [product for product in products if product not in self._made]
+        found: dict[Kernel, Kernel] = {}
+        for kernel in sorted(kernels, key=lambda kernel: not self.stores(kernel)):
+            if not self._is_made(kernel):
+                found[product_kernel(kernel)] = kernel
+        return list(found.values())
 
     def gram(self, kernel: Kernel) -> GramMatrix:
         """Gram matrix of a kernel on the samples."""
@@ -92,7 +105,7 @@ class KernelMatrices:
             own = kernel == self.square.kernel
             return self.square if own else self.square.with_kernel(kernel)
         product = product_kernel(kernel)
-        if product not in self._made:
+        if not self._is_made(kernel):
             store = self._options.store
             assert store is not None  # `cross_validate` makes a temporary one
             self._made[product] = compute_gram(
@@ -100,13 +113,40 @@ class KernelMatrices:
                 product,
                 sphere_map=self._map if kernel.spherical else "identity",
                 zero_rows=self.zero_rows,
-                store=None if self._on_demand else store / _folder(product),
+                store=store / _folder(product) if self.stores(kernel) else None,
                 memory=self._options.memory,
                 client=self._options.client,
                 scratch=self._options.scratch,
                 progress=self._options.report,
             )
         return self._made[product].with_kernel(kernel)
+
+    def stores(self, kernel: Kernel) -> bool:
+        """Whether products of a kernel are stored."""
+        return not self._on_demand and not (self._keeps_rows and kernel.bilinear)
+
+    def _is_made(self, kernel: Kernel) -> bool:
+        """Whether there is a matrix that a kernel can be derived from as it is wanted."""
+        made = self._made.get(product_kernel(kernel))
+        return made is not None and not (made.computed and self.stores(kernel))
+
+
+def stores_nothing(run: Run) -> bool:
+    """Whether the folder for stores of products has none."""
+    store = run.store
+    return store is not None and not any(is_occupied(store / name) for name in entries_of(store))
+
+
+def keeps_rows(square: Square, grid: Grid, options: CvOptions) -> bool:
+    """Whether problems of linear kernels are solved on rows in memory, without their matrix.
+
+    Small ones are not, as matrices have the smallest ball that contains the samples.
+    """
+    if not isinstance(square, Samples) or not options.on_demand or not stores_nothing(options):
+        return False
+    *_, most = (int(np.sort(grid.counts)[-2 if way == "ovo" else 0 :].sum()) for way in grid.ways)
+    few = RowsShape.of_samples(square, "float64").nbytes <= KEPT_BYTES
+    return few and most > FINE_SAMPLES
 
 
 def _folder(product: Kernel) -> str:
@@ -118,11 +158,11 @@ def _folder(product: Kernel) -> str:
     return f"{product.name}-{digest}"
 
 
-def _of_gram(G: GramMatrix) -> KernelMatrix:
+def _of_gram(G: GramMatrix, *, on_rows: bool) -> KernelMatrix:
     header = G.header
     types = [str(G.dtype), str(header.product_dtype)]
     key = [G.kernel.to_spec(), list(header.fingerprints), header.sphere_map, types]
-    return KernelMatrix(GramSource(G), names_of(G.kernel, G.dim), key)
+    return KernelMatrix(GramSource(G), names_of(G.kernel, G.dim), key, on_rows)
 
 
 def _of_array(K: Any) -> KernelMatrix:

@@ -19,7 +19,7 @@ from dhsk.validation.exact import ExactEngine
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
 from dhsk.validation.low_rank import LowRankEngine
-from dhsk.validation.matrices import KernelMatrices
+from dhsk.validation.matrices import KernelMatrices, keeps_rows
 from dhsk.validation.result import write_rows
 from dhsk.validation.stages import Finalist, Stages, Wanted, rows_of
 from dhsk.validation.weighted import WeightedEngine
@@ -110,11 +110,11 @@ def make_runs(
     maps: Maps, square: Square, grid: Grid, kernels_on: KernelsOn, maker: EngineMaker
 ) -> "Runs":
     """Stages under each map, and their kernels; those that are not spherical run once."""
-    told = maker.options.report
+    told, on_rows = maker.options.report, keeps_rows(square, grid, maker.options)
     told.begin(grid, None if maker.low_rank is None else maker.low_rank.ranks)
     if not maps.tfidf:
         kernels = kernels_on(square, maps.fixed)
-        sized, disk = maker.within_disk(square, _products(kernels))
+        sized, disk = maker.within_disk(square, _products(kernels, on_rows=on_rows))
         engine = sized.make(square, maps.fixed, grid, len(kernels))
         return Runs([(Stages(engine, square, grid, told), kernels)], disk, maker.options.earlier)
     assert isinstance(square, Samples)  # `Maps.of` has seen to it
@@ -131,7 +131,8 @@ def make_runs(
         plain = kernels_on(square, maps.fixed)
     runs: list[Run] = []
     each = len(grid.folds) + 1  # and one of all samples, for the model
-    sized, disk = maker.within_disk(square, _products(plain) + each * _products(spherical))
+    matrices = _products(plain, on_rows=on_rows) + each * _products(spherical, on_rows=on_rows)
+    sized, disk = maker.within_disk(square, matrices)
     if plain:
         engine = sized.make(square, maps.fixed, grid, len(plain))
         runs.append((Stages(engine, square, grid, told), plain))
@@ -140,9 +141,9 @@ def make_runs(
     return Runs(runs, disk, maker.options.earlier)
 
 
-def _products(kernels: Sequence[Kernel]) -> int:
-    """Number of matrices of products that some kernels are derived from."""
-    return len({product_kernel(kernel) for kernel in kernels})
+def _products(kernels: Sequence[Kernel], *, on_rows: bool) -> int:
+    """Number of matrices of products; linear kernels that are solved `on_rows` need none."""
+    return len({product_kernel(kernel) for kernel in kernels if not (on_rows and kernel.bilinear)})
 
 
 @dataclass(frozen=True, eq=False)
