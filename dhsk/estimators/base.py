@@ -267,7 +267,7 @@ def rows_of_fit(estimator: HeatEstimator) -> Rows:
 
 def _sums_of_block(kernel: Kernel, fitted: Rows, coef: Floats, rows: Rows) -> Any:
     """Products of the kernel matrix of a block and fitted rows with coefficients."""
-    return combined(kernel.of_rows, rows, column_blocks(fitted), coef)
+    return combined(kernel.of_rows, rows, column_blocks(fitted, coef), coef.shape[1])
 
 
 @contextmanager

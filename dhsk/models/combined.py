@@ -1,13 +1,14 @@
 """Combinations of columns of kernel values, in blocks that stay small."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Rows, blocks
+from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.kernels.certified.evaluate import Reals
 
 COMBINED_ROWS: Final = 2048
@@ -45,23 +46,57 @@ def rows_at_once(n: int) -> int:
     return min(COMBINED_ROWS, max(_FEWEST_ROWS, -(-n // 4)))
 
 
-def column_blocks(columns: Any) -> list[Any]:
-    """Columns in the blocks of `combined`."""
-    return [columns[own] for own in blocks(columns.shape[0], COMBINED_COLUMNS)]
+@dataclass(frozen=True, eq=False)
+class ColumnBlock:
+    """Some columns, and their coefficients in several combinations."""
+
+    columns: Any
+    coef: Floats
+    """(columns, combinations)."""
+    groups: Sequence[tuple[slice, Indices, Floats]] = ()
+    """Combinations, places of the columns they have, and coefficients, (combinations, columns);
+    none where all may have any."""
+
+
+def column_blocks(columns: Any, coef: Floats, ends: Sequence[int] = ()) -> list[ColumnBlock]:
+    """Columns in the blocks of `combined`; `ends` are those of `Combination`."""
+    found = []
+    for some in blocks(columns.shape[0], COMBINED_COLUMNS):
+        own, groups = coef[some], []
+        for start, end in pairwise((0, *ends)):
+            used = np.flatnonzero(own[:, start:end].any(axis=1))
+            weights = np.ascontiguousarray(own[used, start:end].T)
+            groups.append((slice(start, end), used, weights))
+        found.append(ColumnBlock(columns[some], own, groups))
+    return found
 
 
 def combined(
-    between: Callable[[Any, Any, Reals], NDArray[Any]], rows: Any, columns: list[Any], coef: Floats
+    between: Callable[[Any, Any, Reals], NDArray[Any]],
+    rows: Any,
+    columns: Sequence[ColumnBlock],
+    width: int,
 ) -> Floats:
-    """Kernel values between rows and blocks of columns, times coefficients of these, (a, k)."""
-    a, first = rows.shape[0], 0
-    found = np.zeros((a, coef.shape[1]))
+    """Kernel values between rows and columns, times the coefficients of these, (a, width).
+
+    A group of combinations is multiplied with its own columns, which are rows of the transposed
+    values, and so copied fast. Measured on 20 groups of 15, each with coefficients at 13 % of the
+    columns: 4.8 ms a block in place of 17.
+    """
+    a = rows.shape[0]
+    found = np.zeros((a, width))
     # One buffer: the first use of memory takes as long as some values.
-    buffer = np.empty(a * max((block.shape[0] for block in columns), default=0), rows.dtype)
+    buffer = np.empty(a * max((len(block.coef) for block in columns), default=0), rows.dtype)
     for block in columns:
-        b = block.shape[0]
-        values = between(rows, block, buffer[: a * b].reshape(a, b))
-        # Not matmul, which warns of what OpenBLAS reads beyond short rows and leaves out.
-        found += np.dot(values.astype(coef.dtype, copy=False), coef[first : first + b])
-        first += b
+        b, kind = len(block.coef), block.coef.dtype
+        if not block.groups:
+            values = between(rows, block.columns, buffer[: a * b].reshape(a, b))
+            # Not matmul, which warns of what OpenBLAS reads beyond short rows and leaves out.
+            found += np.dot(values.astype(kind, copy=False), block.coef)
+            continue
+        if found.flags.c_contiguous:
+            found = np.zeros((width, a)).T
+        values = between(block.columns, rows, buffer[: a * b].reshape(b, a))
+        for place, used, weights in block.groups:
+            found.T[place] += np.dot(weights, values[used].astype(kind, copy=False))
     return found

@@ -1,6 +1,7 @@
 """A Gram matrix for solvers: read from tiles, or computed from its samples where that pays."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
@@ -218,7 +219,10 @@ class GramSource:
         found = [np.zeros((len(part.rows), part.coef.shape[1])) for part in parts]
         kept = pass_of_call(*found)
         columns = union([part.columns for part in parts], self.n)
-        own = [(np.searchsorted(columns, part.columns), part.coef) for part in parts]
+        own = [
+            replace(part, rows=part.rows[:0], columns=np.searchsorted(columns, part.columns))
+            for part in parts
+        ]
         with current_executor() as executor:
             shared = executor.share((self._rows.take(columns), own))
             spans = islice(self._spans(parts), kept.done, None)
@@ -267,34 +271,37 @@ def combine_span(
     G: GramMatrix,
     marked: Marked,
     places: list[Marked],
-    shared: tuple[Rows, list[tuple[Indices, Floats]]],
+    shared: tuple[Rows, list[Combination]],
 ) -> tuple[int, list[Floats]]:
     """Combinations at some samples: the task that workers run.
 
     places are those of each part's rows among the samples. Of the columns, shared has all rows, and
-    those of each part with their coefficients. Returns the first sample too.
+    the parts, whose columns are places among these. Returns the first sample too.
     """
     span, (rows_of_columns, parts) = marked.indices, shared
     rows, found = _read(G, span), []
     both = rows, rows_of_columns
     bilinear = G.kernel.bilinear and all(centres_of(some) is None for some in both)
     combine = _summed if bilinear else partial(_evaluated, G.kernel)
-    for place, (used, coef) in zip(places, parts, strict=True):
-        found.append(combine(rows, place.indices, rows_of_columns[used], coef))
+    for place, part in zip(places, parts, strict=True):
+        found.append(combine(rows, place.indices, rows_of_columns[part.columns], part))
     return int(span[0]), found
 
 
-def _evaluated(kernel: Kernel, rows: Rows, own: Indices, columns: Rows, coef: Floats) -> Floats:
+def _evaluated(
+    kernel: Kernel, rows: Rows, own: Indices, columns: Rows, part: Combination
+) -> Floats:
     """Kernel values between some rows and columns, times coefficients."""
-    out, in_blocks = np.empty((len(own), coef.shape[1])), column_blocks(columns)
+    out = np.empty((len(own), part.coef.shape[1]))
+    in_blocks = column_blocks(columns, part.coef, part.ends)
     for some in blocks(len(own), rows_at_once(len(own))):
-        out[some] = combined(kernel.of_rows, rows[own[some]], in_blocks, coef)
+        out[some] = combined(kernel.of_rows, rows[own[some]], in_blocks, out.shape[1])
     return out
 
 
-def _summed(rows: Any, own: Indices, columns: Any, coef: Floats) -> Floats:
+def _summed(rows: Any, own: Indices, columns: Any, part: Combination) -> Floats:
     """The same of a linear kernel, by the sum of the columns."""
-    return np.asarray(rows[own] @ (columns.T @ coef))
+    return np.asarray(rows[own] @ (columns.T @ part.coef))
 
 
 def _read(G: GramMatrix, span: Indices) -> Rows:

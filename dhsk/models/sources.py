@@ -144,7 +144,9 @@ class RowsSource:
     def _columns(self, part: Combination) -> Any:
         """What the tasks of a combination share: its columns in blocks, or their sum."""
         columns: Any = self._rows[part.columns]
-        return columns.T @ part.coef if self.bilinear else column_blocks(columns)
+        if self.bilinear:
+            return columns.T @ part.coef
+        return column_blocks(columns, part.coef, part.ends)
 
     def _task(
         self, number: int, part: Combination, columns: Any, some: slice
@@ -159,7 +161,7 @@ class RowsSource:
             return np.asarray(rows @ columns)
         shared = np.isin(part.rows[some], part.columns, assume_unique=True).any()
         between = self._kernel.of_rows if shared else self._between
-        return combined(between, rows, columns, part.coef)
+        return combined(between, rows, columns, part.coef.shape[1])
 
     def for_task(self, samples: Indices) -> tuple[Source, Indices]:
         """The source itself: tasks on threads share its rows."""
@@ -344,14 +346,14 @@ class ApproximateSource(RowsSource):
         """Columns of a combination in blocks, or their sum."""
         if self.bilinear:
             return super()._columns(part)
-        return column_blocks(self._with_norms(part.columns))
+        return column_blocks(self._with_norms(part.columns), part.coef, part.ends)
 
     def _combined(self, part: Combination, columns: Any, some: slice) -> Floats:
         """Combinations at some rows."""
         if self.bilinear:
             return super()._combined(part, columns, some)
         rows = self._with_norms(part.rows[some])
-        return combined(self._values_of, rows, columns, part.coef)
+        return combined(self._values_of, rows, columns, part.coef.shape[1])
 
     def _with_norms(self, chosen: Indices) -> WithNorms:
         return WithNorms(self._rows[chosen], self._norms2[chosen])

@@ -51,11 +51,14 @@ class Combination:
     coef
         Coefficients of one or several combinations, (b, k). In float32, blocks of float32 entries
         are multiplied in it, and added up in float64.
+    ends
+        Where groups of combinations end that have their coefficients at columns of their own.
     """
 
     rows: Indices
     columns: Indices
     coef: Floats
+    ends: tuple[int, ...] = ()
 
     @property
     def entries(self) -> int:

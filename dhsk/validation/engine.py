@@ -78,6 +78,9 @@ class Engine(Protocol):
     def needs(self, kernels: Sequence[Kernel]) -> Needs:
         """Memory and products of some kernels."""
 
+    def quickness(self, kernel: Kernel) -> float:
+        """About the time of a kernel's fits, that of most kernels being 1."""
+
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
         """Try some kernels; `scale_C` divides C by the spread of the samples.
 

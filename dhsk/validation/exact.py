@@ -45,7 +45,14 @@ from dhsk.validation.engine import NO_MODEL, CvOptions, Needs
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import EIGENVALUES, FITS, PRODUCTS
 from dhsk.validation.input import describe, gram_plan
-from dhsk.validation.kernel_fits import KernelFits, groups_of, in_units, name_of, steepness
+from dhsk.validation.kernel_fits import (
+    ROWS_WORK,
+    KernelFits,
+    groups_of,
+    in_units,
+    name_of,
+    steepness,
+)
 from dhsk.validation.matrices import KernelMatrices, KernelMatrix, keeps_rows
 from dhsk.validation.result import remove_rows, write_rows
 from dhsk.validation.search import SPREAD_COLUMNS, scaled, spread_of
@@ -102,6 +109,7 @@ class ExactEngine:
         counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C, grid.ways[-1]), len(grid.y))
         self._on_sets, self._layout = False, ""
         self._plan = self._plan_of(counts, dtype, max(1, n_kernels))
+        self._plan_on_rows = self._plan
 
     def _plan_of(self, counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int) -> Share:
         """Plan of the fits of the grid; it decides whether they are solved on working sets."""
@@ -128,6 +136,10 @@ class ExactEngine:
             memory = max(memory, plan.peak_bytes)
         stored = not given and any(map(self._matrices.stores, kernels))
         return Needs(memory, stored=stored)
+
+    def quickness(self, kernel: Kernel) -> float:
+        """Less than 1 for linear kernels whose rows are in memory."""
+        return ROWS_WORK if self._matrices.has_rows(kernel) else 1.0
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedMatrix]:
         """Try some kernels, or the precomputed matrix if there is one."""
@@ -193,12 +205,15 @@ class ExactEngine:
                 yield k, kept
         found = (len(problems) - len(missing)) * columns
         told.advance(DECISIONS, found / fits.ways, found=True)
-        told.advance(FITS, found * solver.n_pairs, found=True)
+        work = self._grid.work_of(fits.way) * (ROWS_WORK if fits.on_rows else 1.0)
+        told.advance(FITS, found * work, found=True)
         missing.sort(key=lambda k: steepness(matrices[k]))
-        fits_of_kernel = columns * solver.n_pairs
         # Not of the solver: in a cycle it would keep what workers hold until garbage is collected.
-        solver.on_fits = self._counted([fits.names(k).label for k in missing], fits_of_kernel)
-        with told.part(FITS, span=fits_of_kernel):
+        each = columns * solver.n_pairs
+        solver.on_fits = self._counted(
+            [fits.names(k).label for k in missing], each, columns * work / each
+        )
+        with told.part(FITS, span=columns * work):
             for k, solved in solver.solved(missing):
                 with told.part(DECISIONS, columns / fits.ways):
                     cells = self._scored(solver, k, solved, fits.names(k), fits.C_scaled)
@@ -211,8 +226,13 @@ class ExactEngine:
         """Delete the memory that the first call had for its working sets from the checkpoint."""
         drop_share(Checkpoint(self._options.journal, PREFIX), self._layout)
 
-    def _counted(self, labels: Sequence[str], each: int) -> Callable[[int, bool], None]:
-        """Function that is told of finished fits: it says which kernel, of `each` fits, is next."""
+    def _counted(
+        self, labels: Sequence[str], each: int, work: float
+    ) -> Callable[[int, bool], None]:
+        """Function that is told of finished fits: it says which kernel, of `each` fits, is next.
+
+        `work` is that of a fit.
+        """
         told, done, order = self._options.report, 0, list(labels)
         if order:
             told.trying(order[0])
@@ -220,7 +240,7 @@ class ExactEngine:
         def advance(count: int, found: bool) -> None:
             nonlocal done
             done += count
-            told.advance(FITS, count, found=found)
+            told.advance(FITS, count * work, found=found)
             told.trying(order[min(done // each, len(order) - 1)])
 
         return advance
@@ -245,6 +265,8 @@ class ExactEngine:
         """Solver of all problems on some matrices."""
         source, y = problems[0].source, self._grid.y
         plan, balls = self._plan_on(weights, problems, fits), not (self._on_sets or fits.on_rows)
+        if fits.on_rows:
+            self._plan_on_rows = plan
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
         executor: Executor = Threads(plan.at_once, plan.at_once if plan.shared else None)
         if not local:
@@ -351,6 +373,7 @@ class ExactEngine:
     def facts(self, winner: TriedMatrix) -> RunFacts:
         """Samples, plan, leading eigenvalues and trace of the winner's matrix."""
         source, made = winner.matrix.source, self._matrices.made
+        plan = self._plan_on_rows if winner.matrix.on_rows else self._plan
         values, exact = np.empty(0), False
         gram = gram_plan(made or self._matrices.square, self._resources)
         if self._on_sets:
@@ -364,7 +387,7 @@ class ExactEngine:
                 values, exact = leading_eigenvalues(source)
         return RunFacts(
             samples=describe(self._matrices.square, made),
-            plan=tuple((what, value) for what, value in (*gram, *self._plan.table)),
+            plan=tuple((what, value) for what, value in (*gram, *plan.table)),
             eigenvalues=tuple(values.tolist()),
             eigenvalues_exact=exact,
             trace=float(source.diagonal().sum()),

@@ -21,6 +21,7 @@ from dhsk.kernels import (
     parse_kernel,
 )
 from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_factors
+from dhsk.planning.fits import exact_seconds
 from dhsk.results.parts import FewSamples, Splitting
 from dhsk.samples import Samples, SphereMap
 from dhsk.samples.variance import mapped_gamma, usual_width
@@ -98,10 +99,15 @@ class Grid:
         return Problem(self.classes, self.y, self.all_weights, C, self.tol, multi_class=multi_class)
 
     @property
-    def fits(self) -> int:
-        """Number of exact fits of a kernel on one fold with one C."""
-        k = len(self.classes)
-        return sum(len(classes_of_problems(k, way)) for way in self.ways)
+    def work(self) -> float:
+        """Work of the fits of a kernel on one fold with one C, in all ways; in one their number."""
+        return sum(map(self.work_of, self.ways))
+
+    def work_of(self, way: MultiClass) -> float:
+        """The same in one way: that of the first one is the number of its fits."""
+        sizes, first = self.counts.tolist(), self.ways[0]
+        seconds = [exact_seconds(sizes, 1, 1, 1, 0.0, (one,)) for one in (way, first)]
+        return len(classes_of_problems(len(sizes), first)) * seconds[0] / seconds[1]
 
     def among(self, members: Indices) -> "Grid":
         """The same grid on some samples, ascending; folds that test or train nothing are left out.

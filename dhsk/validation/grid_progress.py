@@ -34,7 +34,7 @@ _PREPARED: Final = 0.05
 class GridProgress(RunProgress):
     """Progress of a grid of kernels, of which a search adds some.
 
-    A column is a fold and a C, with one fit of each pair of classes, or of each rank.
+    A column is a fold and a C, whose fits are counted by their work, or one of each rank.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class GridProgress(RunProgress):
             if comes:
                 self.expect_part(name, 1.0)
         self._folds = self._C = 1
-        self._fits = 1
+        self._work = 1.0
         self._decided = True
         self._numbers: dict[str, int] = {}
         self._kernels = ""
@@ -64,7 +64,7 @@ class GridProgress(RunProgress):
     def begin(self, grid: Grid, ranks: Any = None) -> None:
         """Begin a grid; of low rank, each kernel is fitted at some ranks, all pairs together."""
         self._folds, self._C, self._decided = len(grid.folds), len(grid.C), ranks is None
-        self._fits = grid.fits if ranks is None else len(ranks)
+        self._work = grid.work if ranks is None else len(ranks)
 
     def expect_stage(self, labels: Sequence[str], C: float, later: int) -> None:
         """Expect kernels, named without the prefix of a map, and about as many more later."""
@@ -73,8 +73,8 @@ class GridProgress(RunProgress):
         self._kernels = f"{about}{len(self._numbers) + len(unseen) + later}"
         column = 1 / (self._folds * self._C)
         ahead = self._folds * (len(labels) * C + later * self._C)
-        done = self.is_done(FITS) / self._fits
-        self.expect(FITS, (done + ahead) * self._fits, column / self._fits)
+        done = self.is_done(FITS) / self._work
+        self.expect(FITS, (done + ahead) * self._work, column / self._work)
         if self._decided:
             self.expect(DECISIONS, done + ahead, _SHARES[DECISIONS] * column)
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from dhsk.results.columns import ONE_VS_REST, KernelColumns
 from dhsk.solvers.problems import MultiClass
 from dhsk.validation.grid import Grid
 from dhsk.validation.matrices import KernelMatrix
+
+ROWS_WORK: Final = 0.15
+"""Time of fits of a linear kernel on rows in memory, as a share of that of fits on matrices.
+Measured: 300 fits of 39,774 recipes against the rest took 18 s, those of a heat kernel 120."""
 
 
 @dataclass(frozen=True)

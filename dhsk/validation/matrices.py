@@ -84,10 +84,7 @@ class KernelMatrices:
         """Matrices of kernels in the same order, or only the precomputed one."""
         if isinstance(self.square, np.ndarray):
             return [_of_array(self.square)]
-        return [
-            _of_gram(self.gram(kernel), on_rows=self._keeps_rows and kernel.bilinear)
-            for kernel in kernels
-        ]
+        return [_of_gram(self.gram(kernel), on_rows=self.has_rows(kernel)) for kernel in kernels]
 
     def lacking(self, kernels: Sequence[Kernel]) -> list[Kernel]:
         """Some of the kernels: those whose products are to be made, from which all are derived."""
@@ -96,7 +93,7 @@ class KernelMatrices:
         found: dict[Kernel, Kernel] = {}
         for kernel in sorted(kernels, key=lambda kernel: not self.stores(kernel)):
             if not self._is_made(kernel):
-                found[product_kernel(kernel)] = kernel
+                found.setdefault(product_kernel(kernel), kernel)
         return list(found.values())
 
     def gram(self, kernel: Kernel) -> GramMatrix:
@@ -121,9 +118,13 @@ class KernelMatrices:
             )
         return self._made[product].with_kernel(kernel)
 
+    def has_rows(self, kernel: Kernel) -> bool:
+        """Whether problems of a kernel are solved on rows in memory."""
+        return self._keeps_rows and kernel.bilinear
+
     def stores(self, kernel: Kernel) -> bool:
         """Whether products of a kernel are stored."""
-        return not self._on_demand and not (self._keeps_rows and kernel.bilinear)
+        return not self._on_demand and not self.has_rows(kernel)
 
     def _is_made(self, kernel: Kernel) -> bool:
         """Whether there is a matrix that a kernel can be derived from as it is wanted."""

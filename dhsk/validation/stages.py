@@ -198,7 +198,8 @@ class Stages:
         searched = len(self.tried) - len(wanted.kernels) + len(kernels) if self.tried else 0
         ahead = max(0, wanted.searched - searched)
         with self.told.within(prefix=self.prefix):
-            share = grid.fits / self.grid.fits
+            quick = sum(map(self.engine.quickness, kernels)) / max(1, len(kernels))
+            share = quick * sum(map(self.grid.work_of, grid.ways)) / self.grid.work
             self.told.expect_stage(labels, share * len(grid.C), ahead + wanted.later)
             found = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
         self.tried += found

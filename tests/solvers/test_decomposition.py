@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from dhsk.arrays import Floats, Indices
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.threads import Threads
+from dhsk.kernels import GaussianKernel
+from dhsk.models.sources import RowsSource
 from dhsk.solvers.decomposition import Decomposition, Round, RoundWatch
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import solve_pairs
@@ -437,3 +439,53 @@ def test_a_new_look_is_not_known_to_be_in_vain() -> None:
     other = WorkingSet(pair, TOL, 1.0, 10**6)
     go_on(other, state)
     assert state._moved == other._moved
+
+
+@pytest.mark.parametrize("way", ["ovo", "ovr"])
+def test_columns_that_pairs_share_are_needed_once(way: Any) -> None:
+    """Against the rest, columns of one matrix serve all classes: never more than it has."""
+    K, y = separated(11, 600, 3, 0.1)
+    pairs, seen = dict(enumerate(make_pairs(y, np.ones((1, 600)), [1.0], way))), list[Round]()
+    watch = RoundWatch(seen.append)
+    Decomposition(TOL, 10**6).solve(Computed(K), pairs, Threads(1), watch)
+    union = np.zeros((600, 600), bool)
+    found, _ = Decomposition(TOL, 10**6).solve(Computed(K), pairs, Threads(1))
+    for k, pair in pairs.items():
+        union[np.ix_(pair.members, pair.members[found[k][0].support])] = True
+    if way == "ovr":
+        assert seen[-1].needed == union.sum()
+        assert seen[-1].support * 600 > 1.2 * seen[-1].needed
+    else:
+        assert seen[-1].needed == sum(
+            union[np.ix_(y == a, y == b)].sum() for a in range(3) for b in range(3)
+        )
+    assert seen[-1].entries >= seen[-1].needed
+
+
+def test_each_pair_is_multiplied_with_its_own_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where others have most columns, with the same gradients but for rounding."""
+    X = np.random.default_rng(12).normal(size=(900, 2))
+    y = np.argmax(X @ np.random.default_rng(13).normal(size=(2, 8)), axis=1)
+    kernel = GaussianKernel(1.0)
+    pairs = dict(enumerate(make_pairs(y, np.ones((1, 900)), [1.0, 10.0], "ovr")))
+    seen = list[int]()
+
+    class Watched(RowsSource):
+        def combine(self, parts: Sequence[Combination]) -> list[Floats]:
+            seen.extend(len(part.ends) for part in parts)
+            for part in parts:
+                (own,), (whole,) = (
+                    super().combine([part]),
+                    super().combine([replace(part, ends=())]),
+                )
+                size = np.abs(part.coef).sum(axis=0)
+                assert (np.abs(own - whole) <= ROUNDING * size).all()
+            return super().combine(parts)
+
+    found, _ = Decomposition(TOL, 10**6).solve(Watched(X, kernel), pairs, Threads(1))
+    assert max(seen) > 2
+    K = kernel(X)
+    for k, pair in pairs.items():
+        tasks = [PairTask(0, ArraySource(K), pair)]
+        ((_, expected, _),) = solve_pairs(tasks, TOL, PLENTY, Threads(1))
+        assert_optimal(K, pair, found[k], expected, TOL, ROUNDING)
