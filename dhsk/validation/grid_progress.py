@@ -66,13 +66,19 @@ class GridProgress(RunProgress):
         self._folds, self._C, self._decided = len(grid.folds), len(grid.C), ranks is None
         self._work = grid.work if ranks is None else len(ranks)
 
-    def expect_stage(self, labels: Sequence[str], C: float, later: int) -> None:
-        """Expect kernels, named without the prefix of a map, and about as many more later."""
+    def expect_stage(
+        self, labels: Sequence[str], C: float, later: int, later_columns: float
+    ) -> None:
+        """Expect kernels, named without the prefix of a map, and about as many more later.
+
+        `C` is the work of each on one fold, and `later_columns` that of all others, that of a
+        kernel with one C being 1.
+        """
         unseen = {self._prefix + label for label in labels} - self._numbers.keys()
         about = "about " if later else ""
         self._kernels = f"{about}{len(self._numbers) + len(unseen) + later}"
         column = 1 / (self._folds * self._C)
-        ahead = self._folds * (len(labels) * C + later * self._C)
+        ahead = self._folds * (len(labels) * C + later_columns)
         done = self.is_done(FITS) / self._work
         self.expect(FITS, (done + ahead) * self._work, column / self._work)
         if self._decided:

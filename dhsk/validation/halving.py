@@ -41,7 +41,7 @@ from dhsk.samples.taken import taken
 from dhsk.samples.weighted import WeightedSamples
 from dhsk.validation.costs import FINAL_C
 from dhsk.validation.grid import Grid
-from dhsk.validation.grid_progress import SAMPLES, GridProgress
+from dhsk.validation.grid_progress import FITS, SAMPLES, GridProgress
 from dhsk.validation.input import Square
 from dhsk.validation.runs import EngineMaker, KernelsOn, Maps, Runs, make_runs
 from dhsk.validation.search import SPREAD_C
@@ -278,6 +278,7 @@ class Halving:
         assert isinstance(self.square, Samples)  # others have no rounds
         found, check, told = NO_ROUNDS, self._check(self.square), self.maker.options.report
         told.expect(SAMPLES, len(self.sizes), self._share)
+        told.expect(FITS, 1.0, 1.0)  # of the finalists, until these are known
         for number, size in enumerate(self.sizes):
             members = members_of_sample(self.grid, size)
             small = taken(self.square, members, check)
@@ -307,8 +308,10 @@ class Halving:
     @property
     def _share(self) -> float:
         """Guess of the time of a round, that of the fits of a kernel on all being 1."""
-        n, first = len(self.grid.y), self.sizes[0]
-        return SEARCH_KERNELS * (first / n) ** 2
+        grid, columns = self.grid, len(SPREAD_C) * len(self.grid.folds)
+        few, every = grid.counts_among(self.sizes[0]), grid.counts.tolist()
+        sample = exact_seconds(few, columns, SEARCH_KERNELS, 1, 0.0, grid.ways)
+        return sample / exact_seconds(every, columns, 1, 1, 0.0, grid.ways)
 
     def _round(self, before: Halved, small: Samples, grid: Grid, *, last: bool) -> Halved:
         """Results of a round on a sample."""

@@ -175,8 +175,14 @@ class Runs:
         """Try kernels at values of C of their own, by the prefix of their map."""
         own = [(stages, finalists.get(stages.prefix, ())) for stages, _ in self.runs]
         for number, (stages, some) in enumerate(own):
-            later = sum(len(others) for _, others in own[number + 1 :])
-            wanted = Wanted([one.kernel for one in some], look=False, scale_C=scale_C, later=later)
+            others = own[number + 1 :]
+            wanted = Wanted(
+                [one.kernel for one in some],
+                look=False,
+                scale_C=scale_C,
+                later=sum(len(finals) for _, finals in others),
+                later_columns=sum(other.columns_of(finals) for other, finals in others),
+            )
             stages.finish(some, wanted, why)
         self._write(table)
 

@@ -39,7 +39,9 @@ class Wanted:
     """Whether C is divided by the spread of the samples."""
 
     later: int = 0
-    """Kernels that other runs try after this one."""
+    """Kernels that are tried after these."""
+    later_columns: float | None = None
+    """Their work, that of a kernel with one C in all ways being 1; None for all C in all ways."""
 
     @property
     def searched(self) -> int:
@@ -163,8 +165,28 @@ class Stages:
 
     def finish(self, finalists: Sequence[Finalist], wanted: Wanted, why: str) -> None:
         """Try kernels at values of C of their own."""
+        left = list(finalists)
         for (C, way), some in grouped(finalists, lambda one: (one.C, one.way)).items():
-            self._note(self._run([one.kernel for one in some], wanted, self._at(C, way)), why)
+            left = [one for one in left if one not in some]
+            own = replace(
+                wanted,
+                later=wanted.later + len(left),
+                later_columns=(wanted.later_columns or 0.0) + self.columns_of(left),
+            )
+            self._note(self._run([one.kernel for one in some], own, self._at(C, way)), why)
+
+    def columns_of(self, finalists: Sequence[Finalist]) -> float:
+        """Work of some kernels, that of a kernel with one C in all ways being 1."""
+        grids = (self._at(one.C, one.way) for one in finalists)
+        return sum(
+            self._share(grid, [one.kernel]) * len(grid.C)
+            for one, grid in zip(finalists, grids, strict=True)
+        )
+
+    def _share(self, grid: Grid, kernels: Sequence[Kernel]) -> float:
+        """Mean work of kernels in the ways of a grid with one C, that of most in all being 1."""
+        quick = sum(map(self.engine.quickness, kernels)) / max(1, len(kernels))
+        return quick * sum(map(self.grid.work_of, grid.ways)) / self.grid.work
 
     def extend(self, wanted: Wanted) -> None:
         """Try larger or smaller C while that pays.
@@ -198,9 +220,15 @@ class Stages:
         searched = len(self.tried) - len(wanted.kernels) + len(kernels) if self.tried else 0
         ahead = max(0, wanted.searched - searched)
         with self.told.within(prefix=self.prefix):
-            quick = sum(map(self.engine.quickness, kernels)) / max(1, len(kernels))
-            share = quick * sum(map(self.grid.work_of, grid.ways)) / self.grid.work
-            self.told.expect_stage(labels, share * len(grid.C), ahead + wanted.later)
+            later = wanted.later_columns
+            if later is None:
+                later = len(self.grid.C) * wanted.later
+            self.told.expect_stage(
+                labels,
+                self._share(grid, kernels) * len(grid.C),
+                ahead + wanted.later,
+                len(self.grid.C) * ahead + later,
+            )
             found = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
         self.tried += found
         return found
