@@ -147,10 +147,17 @@ class DaskProcesses:
         self, *words: str, settings: Sequence[str] = (), host: int = 0
     ) -> "subprocess.Popen[str]":
         """Start `dhsk` on a host, by default the scheduler's, with settings as NAME=VALUE."""
+        cluster = "--cluster", str(self.address_file)
+        return self.start_python("-m", "dhsk", *words, *cluster, settings=settings, host=host)
+
+    def start_python(
+        self, *words: str, settings: Sequence[str] = (), host: int = 0
+    ) -> "subprocess.Popen[str]":
+        """Start Python in the same way."""
         inside = self.network.inside(host) if self.network else []
         own = dict(setting.split("=") for setting in settings)
         return subprocess.Popen(
-            [*inside, sys.executable, "-m", "dhsk", *words, "--cluster", str(self.address_file)],
+            [*inside, sys.executable, *words],
             cwd=self.folder, text=True,
             env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"} | own,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,

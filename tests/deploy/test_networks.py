@@ -37,13 +37,13 @@ SMALL_RANK = ("train", "x.npy", *LABELS, "--C", "1e-3", "--rank", "20", "--out",
 DELAY, LOSS = 0.1, 0.05  # each way
 
 
-@pytest.fixture
-def network() -> Iterator[Network]:
-    """Three hosts on a bridge."""
+@contextmanager
+def three_hosts(name: str) -> Iterator[Network]:
+    """Hosts on a bridge, whose names begin with a name."""
     missing = missing_for_namespaces()
     if missing is not None:
         pytest.skip(missing)
-    made = Network(f"dt{os.getpid() % 10**6}h", 3)
+    made = Network(f"{name}{os.getpid() % 10**6}h", 3)
     try:
         made.up()
         yield made
@@ -52,12 +52,24 @@ def network() -> Iterator[Network]:
 
 
 @pytest.fixture
-def bad_network(network: Network) -> Network:
+def network() -> Iterator[Network]:
+    """Three hosts on a bridge."""
+    with three_hosts("dt") as made:
+        yield made
+
+
+def worsened(network: Network) -> Network:
     """The link of the first host is slow and loses packets."""
     if not Path("/dev/net/tun").exists():
         pytest.skip("a bad link needs /dev/net/tun")
     network.worsen(0, DELAY, LOSS)
     return network
+
+
+@pytest.fixture
+def bad_network(network: Network) -> Network:
+    """The same, with a bad link."""
+    return worsened(network)
 
 
 @contextmanager
@@ -86,6 +98,14 @@ def bad_hosts(bad_network: Network) -> Iterator[DaskProcesses]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def far_hosts() -> Iterator[DaskProcesses]:
+    """The same, for tests that leave them as they are, with samples."""
+    with three_hosts("df") as network, dask_on(worsened(network)) as started:
+        make_samples(started.folder, 1000, 40)
+        yield started
+
+
 def gram_on_two_hosts(hosts: DaskProcesses, *settings: str) -> Any:
     """A command that has computed some of its tiles."""
     make_samples(hosts.folder, 2500)
@@ -94,13 +114,29 @@ def gram_on_two_hosts(hosts: DaskProcesses, *settings: str) -> Any:
     return process
 
 
+EACH_LINE = """
+import sys
+from dhsk.__main__ import main
+
+for line in sys.argv[1:]:
+    try:
+        main(line.split())
+    except SystemExit as ended:
+        if ended.code != 0:
+            raise
+"""
+"""Runs commands, one after the other, in one process."""
+
+
 def test_workers_that_cannot_reach_each_other(network: Network, hosts: DaskProcesses) -> None:
     """Every door works: nothing that a task needs comes from another worker."""
     network.isolate(1, 2)
     make_samples(hosts.folder, 800, 40)
-    for words in DOORS.values():
-        code, output = ended(hosts.command(*words, "--workers", "2"), 60)
-        assert code == 0, output
+    cluster = "--workers", "2", "--cluster", str(hosts.address_file)
+    lines = [" ".join((*words, *cluster)) for words in DOORS.values()]
+    code, output = ended(hosts.start_python("-c", EACH_LINE, *lines), 180)
+    assert code == 0, output
+    assert all((hosts.folder / words[-1]).exists() for words in DOORS.values())
 
 
 def test_a_cut_link_loses_nothing(network: Network, hosts: DaskProcesses) -> None:
@@ -197,19 +233,17 @@ def test_the_bad_link_is_bad(bad_network: Network) -> None:
 @pytest.mark.parametrize(
     ("words", "host"), [(DOORS["gram"], 1), (SMALL_RANK, 0), (FEW, 0), (PREDICT, 1)]
 )
-def test_over_a_bad_link(bad_hosts: DaskProcesses, words: tuple[str, ...], host: int) -> None:
+def test_over_a_bad_link(far_hosts: DaskProcesses, words: tuple[str, ...], host: int) -> None:
     """The local bits, with the scheduler far from the workers, twice also from the command.
 
     Tiles of small matrices are planned for the number of workers, and the last bits depend on them.
     """
-    make_samples(bad_hosts.folder, 1000, 40)
     if words is PREDICT:
-        make_model(bad_hosts.folder, 1000)
-    code, output = ended(bad_hosts.command(*words, "--workers", "2", host=host), 150)
+        make_model(far_hosts.folder, 1000)
+    code, output = ended(far_hosts.command(*words, "--workers", "2", host=host), 150)
     assert code == 0, output
-    result = bad_hosts.folder / words[-1]
-    out = f"local{result.suffix}"
-    expected = local(*words[:-2], cwd=bad_hosts.folder, out=out, workers=2)
+    result = far_hosts.folder / words[-1]
+    expected = local(*words[:-2], cwd=far_hosts.folder, out=f"local-{words[-1]}", workers=2)
     assert outcome_of(result) == expected
 
 
