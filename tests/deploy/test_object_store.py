@@ -24,6 +24,9 @@ pytest.importorskip("obstore")
 from dhsk.objects.path import ObjectPath
 from dhsk.objects.places import Place
 
+sys.path.insert(0, str(Path(__file__).parent))
+from outcomes import local
+
 PROGRAMS = ("ceph", "ceph-mon", "ceph-osd", "radosgw", "radosgw-admin", "monmaptool")
 DHSK = str(Path(sys.executable).parent / "dhsk")
 
@@ -165,7 +168,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X[1000:, :5] += rng.poisson(1.0, (1000, 5))
     np.save(folder / "x.npy", X)
     np.savetxt(folder / "y.txt", np.arange(2000) // 1000, fmt="%d")
-    assert_done({name: start(folder, *words, "--out", name) for name, words in COMMANDS.items()})
+    for name, words in COMMANDS.items():
+        local(*words, cwd=folder, out=name)
     return folder
 
 
