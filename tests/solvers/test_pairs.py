@@ -95,10 +95,7 @@ def problem(name: str, dtype: str) -> Problem:
 
 def factors(made: Problem, weighting: str) -> Any:
     """Factors of C of all samples; 0 for those held out."""
-    n, classes = len(made.y), made.y.max() + 1
-    if weighting == "balanced":
-        count = np.bincount(made.y[made.train], minlength=classes)
-        return made.train * (made.train.sum() / (classes * count))[made.y]
+    n = len(made.y)
     if weighting == "by sample":
         rng = np.random.default_rng(0)
         return made.train * rng.uniform(0.2, 2, n) * (rng.random(n) < 0.95)
@@ -112,12 +109,7 @@ def libsvm(name: str, dtype: str, weighting: str, C: float) -> tuple[Any, Any, A
     weights = factors(made, weighting)
     # (Of a precomputed kernel scikit-learn mixes up the columns if some weights are 0.)
     K, train = made.K.astype(np.float64), np.flatnonzero(weights)
-    model = SVC(
-        C=C,
-        kernel="precomputed",
-        tol=TOL,
-        class_weight="balanced" if weighting == "balanced" else None,
-    )
+    model = SVC(C=C, kernel="precomputed", tol=TOL)
     by_sample = weights[train] if weighting == "by sample" else None
     model.fit(K[np.ix_(train, train)], made.y[train], sample_weight=by_sample)
     support, of = train[model.support_], made.y[train][model.support_]
@@ -169,7 +161,6 @@ ROOMS = {
     ("dtype", "weighting"),
     [
         ("float64", "none"),
-        ("float64", "balanced"),
         ("float64", "by sample"),
         ("float32", "none"),
     ],
