@@ -45,7 +45,7 @@ def wait_for_tiles(process: "subprocess.Popen[str]", store: Path, count: int) ->
         time.sleep(0.005)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_killed_process_tree_resumes(contents: Any, start: Start, folder: Path) -> None:
     """SIGKILL to all processes, twice; what was finished is not computed again."""
     rng = np.random.default_rng(1)
@@ -91,7 +91,7 @@ def wait_until_alone(session: int) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_interrupted_command_says_so_and_resumes(
     contents: Any, start: Start, tmp_path: Path, counts: Any
 ) -> None:

@@ -48,7 +48,7 @@ def table(path: Path) -> tuple[Any, ...]:
     return rows, data["confusion"], data["best"]["label"], data["best"]["C"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_killed_grid_ends_with_the_same_table(start: Any, folder: Path) -> None:
     """SIGKILL to all processes, twice at random; then Ctrl-C; then the whole of it."""
     rng = np.random.default_rng(os.getpid())  # other moments in every run

@@ -51,7 +51,7 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 @builds
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 def test_pages_say_what_they_are_made_from(site: Path) -> None:
     """Docstrings with their parameters, help of every command, formulas that browsers draw."""
     for name in dhsk.__all__:
@@ -66,7 +66,7 @@ def test_pages_say_what_they_are_made_from(site: Path) -> None:
 
 
 @builds
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 @pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
 def test_pages_open_without_complaints(site: Path) -> None:
     """No error in the console, no request, and on a phone nothing that scrolls sideways."""

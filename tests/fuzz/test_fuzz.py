@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=60)
 @pytest.mark.timeout(1200)
 def test_cases_end_in_a_sentence_or_in_their_result() -> None:
     """See fuzz.py, which prints the cases that do not, and draws others with another --seed."""

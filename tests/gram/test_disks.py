@@ -133,7 +133,7 @@ attempt(12_000, (0, 0))        # samples take 19 kB
     run_with_mounts(tmp_path, script)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_full_disk_is_one_sentence_of_every_command(tmp_path: Path, counts: Any) -> None:
     """Results, checkpoints and models: exit code 3, the file, the way out, and no half files."""
     np.save(tmp_path / "x.npy", counts(400, DIM))

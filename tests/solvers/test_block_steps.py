@@ -130,7 +130,7 @@ class _KilledError(Exception):
     """Stands for the end of a process."""
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 def test_a_killed_call_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the same bits, from any step that it was in, with all columns."""
     X, y = overlapping(4, 600)
