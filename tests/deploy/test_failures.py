@@ -30,8 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.usefixtures("hears
 
 @pytest.fixture
 def dask_processes(tmp_path: Path) -> Iterator[DaskProcesses]:
-    """A scheduler and two workers on this host, and samples for half a minute of work."""
-    make_samples(tmp_path, 6000)
+    """A scheduler and two workers on this host."""
     started = DaskProcesses(tmp_path)
     try:
         started.start(2)
@@ -40,16 +39,43 @@ def dask_processes(tmp_path: Path) -> Iterator[DaskProcesses]:
         started.stop()
 
 
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskProcesses]:
+    """A scheduler and two workers on this host, of all tests that only stop them for a while."""
+    started = DaskProcesses(tmp_path_factory.mktemp("lasting"))
+    try:
+        started.start(2)
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture
+def stoppable(lasting: DaskProcesses, tmp_path: Path) -> Iterator[DaskProcesses]:
+    """The same in a folder of this test's own; what it stops goes on after it.
+
+    With samples for half a minute of work.
+    """
+    make_samples(tmp_path, 6000)
+    own = DaskProcesses(tmp_path, workers=lasting.workers)
+    own.scheduler = lasting.scheduler
+    own.address_file.symlink_to(lasting.address_file)
+    yield own
+    for process in (own.scheduler, *own.workers):
+        assert process.poll() is None
+        process.send_signal(signal.SIGCONT)
+
+
 @pytest.mark.parametrize(
     ("hanging", "number"), [("worker", signal.SIGINT), ("scheduler", signal.SIGTERM)]
 )
 def test_an_interrupt_ends_it_whatever_hangs(
-    dask_processes: DaskProcesses, tmp_path: Path, hanging: str, number: int
+    stoppable: DaskProcesses, tmp_path: Path, hanging: str, number: int
 ) -> None:
     """130, one sentence, within ten seconds."""
-    process = dask_processes.command(*GRAM, "--workers", "2")
+    process = stoppable.command(*GRAM, "--workers", "2")
     begun(process, tmp_path, GRAM)
-    stopped = dask_processes.workers[0] if hanging == "worker" else dask_processes.scheduler
+    stopped = stoppable.workers[0] if hanging == "worker" else stoppable.scheduler
     stopped.send_signal(signal.SIGSTOP)
     time.sleep(0.5)
     process.send_signal(number)
@@ -58,11 +84,11 @@ def test_an_interrupt_ends_it_whatever_hangs(
     assert output.count("dhsk: interrupted; what is finished is kept") == 1
 
 
-def test_a_stopped_scheduler_ends_it(dask_processes: DaskProcesses, tmp_path: Path) -> None:
+def test_a_stopped_scheduler_ends_it(stoppable: DaskProcesses, tmp_path: Path) -> None:
     """Exit code 4 and one sentence, soon after its timeout."""
-    process = dask_processes.command(*GRAM, "--workers", "2", settings=SHORT)
+    process = stoppable.command(*GRAM, "--workers", "2", settings=SHORT)
     begun(process, tmp_path, GRAM)
-    dask_processes.scheduler.send_signal(signal.SIGSTOP)
+    stoppable.scheduler.send_signal(signal.SIGSTOP)
     code, output = ended(process, 25)
     assert code == 4, output
     assert "the connection to the scheduler is lost" in output
@@ -101,24 +127,24 @@ def test_after_a_lost_scheduler_it_goes_on(
 
 @pytest.mark.parametrize("words", [GRAM, RANK], ids=["gram", "rank"])
 def test_a_stopped_worker_loses_its_tasks(
-    dask_processes: DaskProcesses, tmp_path: Path, words: tuple[str, ...]
+    stoppable: DaskProcesses, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     """The other one computes them; a line names the worker and what it held."""
     make_samples(tmp_path, 3000)
-    process = dask_processes.command(*words, "--workers", "2", settings=SHORT)
+    process = stoppable.command(*words, "--workers", "2", settings=SHORT)
     begun(process, tmp_path, words)
-    dask_processes.workers[0].send_signal(signal.SIGSTOP)
+    stoppable.workers[0].send_signal(signal.SIGSTOP)
     code, output = ended(process, HOPELESS_SECONDS)
     assert code == 0, output
     assert "has not been heard of for" in output
     assert ("holds tile" if words is GRAM else "holds the span of samples") in output
 
 
-def test_no_worker_left_ends_it(dask_processes: DaskProcesses, tmp_path: Path) -> None:
+def test_no_worker_left_ends_it(stoppable: DaskProcesses, tmp_path: Path) -> None:
     """Exit code 4, and which worker held what."""
-    process = dask_processes.command(*GRAM, "--workers", "2", settings=SHORT)
+    process = stoppable.command(*GRAM, "--workers", "2", settings=SHORT)
     begun(process, tmp_path, GRAM)
-    for worker in dask_processes.workers:
+    for worker in stoppable.workers:
         worker.send_signal(signal.SIGSTOP)
     code, output = ended(process, HOPELESS_SECONDS)
     assert code == 4, output
