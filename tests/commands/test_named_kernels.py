@@ -59,6 +59,7 @@ def test_a_name_is_the_kernel_of_the_default_parameters(name: str, samples: Any)
         assert tags[0] == tags[1]
 
 
+@pytest.mark.slow(seconds=20)
 def test_commands_make_the_same_gaussian(run: Any, samples: Any) -> None:
     """Of samples, of samples as a map makes them, and of stored inner products."""
     X, y = samples

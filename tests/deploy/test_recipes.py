@@ -66,7 +66,7 @@ def test_what_is_copied_is_enough_to_build(tmp_path: Path) -> None:
     assert chosen in extras
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_laptop(tmp_path: Path) -> None:
     """The recipe's file starts its workers, and its README's commands run."""
     shutil.copy(LOCAL / "laptop.toml", tmp_path)

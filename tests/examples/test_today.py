@@ -86,7 +86,7 @@ def test_the_folder_to_try(tmp_path: Path) -> None:
     assert len(list((tmp_path / "scipy-docs").iterdir())) == 10
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_newsgroups(texts: Path, tmp_path: Path) -> None:
     """Three classifiers on posts in a table."""
     lines = [
@@ -102,7 +102,7 @@ def test_newsgroups(texts: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out.png").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_single_cells(tmp_path: Path) -> None:
     """A file of the old layout becomes one that `dhsk cv` reads, with the types of the cells."""
     rng = np.random.default_rng(0)
@@ -166,7 +166,7 @@ def digits(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_a_run_on_a_laptop(digits: Path) -> None:
     """From a table to predictions."""
     said = run(digits, "bash", EXAMPLES / "runs" / "laptop.sh", "table.csv", "kind", "out")
@@ -174,7 +174,7 @@ def test_a_run_on_a_laptop(digits: Path) -> None:
     assert said.endswith("label\nx\ny\nx\n")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_a_run_in_a_batch_job(digits: Path) -> None:
     """From samples to a model, with the matrix on disk."""
     said = run(digits, "bash", EXAMPLES / "runs" / "batch.sh", "counts.npy", "labels.txt", "out")

@@ -185,6 +185,7 @@ def test_few_kernels_of_a_family_go_on() -> None:
     assert list(Survivors.of(rows, SIZES, last=False).C) == ["heat s=0", "heat s=1", "heat s=2"]
 
 
+@pytest.mark.slow(seconds=10)
 @pytest.mark.usefixtures("few")
 def test_scores_on_all_are_those_of_the_whole_search(tmp_path: Path) -> None:
     """Of the same cells; the rest is found in the rounds, and told apart by their samples."""
@@ -243,6 +244,7 @@ def test_a_wrong_row_is_refused_before_the_first_round(value: float) -> None:
     assert not any(event.stage == "fits" for event in events)
 
 
+@pytest.mark.slow(seconds=10)
 @pytest.mark.usefixtures("few")
 def test_a_warning_comes_once() -> None:
     """Not for each round: one column has most of the sum."""
@@ -265,6 +267,7 @@ def test_progress_is_of_all_rounds() -> None:
     assert "samples" not in whats[-1]
 
 
+@pytest.mark.slow(seconds=5)
 @pytest.mark.usefixtures("few")
 def test_words_of_texts_are_weighted_in_rounds_too() -> None:
     """In the search of texts, and where both maps are asked for."""
