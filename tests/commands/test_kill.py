@@ -153,6 +153,7 @@ command.main([])
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("hears_interrupts")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_while_an_object_is_deleted_is_heard(name: str) -> None:
     """Python ignores what is raised there."""
