@@ -26,7 +26,7 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices, Rows
+from dhsk.arrays import ROWS, Floats, Indices, Rows, blocks
 from dhsk.compiled import compiled
 from dhsk.solvers.dual import (
     Dual,
@@ -84,21 +84,26 @@ class Coordinates:
         each = LOOK_ENTRIES + int(entries) // max(1, dual.shape[1])
         self._looks = max(dual.shape[1], ENTRIES_OF_TASK // each)
         """How many samples the task may still look at."""
+        self._ended: set[int] = set()
+        """Columns that this task has solved or given up, and not only begun."""
 
     def solve(self) -> bool:
         """Solve all columns, or make the steps of a task; whether all are solved."""
-        left = self._left
-        for c in left:
+        for c in self._left:
+            if self._looks <= 0:
+                break
             begin = perf_counter()
-            if self._looks > 0 and self.begun.work[0, c] < self._most:
+            if self.begun.work[0, c] < self._most:
                 self._solve(c)
             self.begun.work[1, c] += perf_counter() - begin
+            if self._looks > 0 or self.begun.work[0, c] >= self._most:
+                self._ended.add(c)
         return not self._left
 
     @property
     def is_tired(self) -> bool:
         """Whether more steps of this kind are not worth while in what is left."""
-        return all(self.begun.work[0, c] >= self._most for c in self._left)
+        return self._ended.issuperset(self._left)
 
     @property
     def fits(self) -> list[Fit]:
@@ -136,7 +141,7 @@ class Coordinates:
         intercept, b, bounds = self._start(c), self.begun.b[c], self._dual.bounds(c)
         used = np.flatnonzero(self._dual.boxes[c])
         penalty = float(self._norms2[used].mean()) or 1.0
-        normal = np.asarray(self._rows.T @ b, np.float64)
+        normal = _normal_vector(self._rows, b)
         problem = self._norms2, self._dual.sign, *bounds
         state, tried = np.array([intercept, b.sum()]), _Intercepts()
         least = SUM_SHARE * self._tol / float(self._norms2.max() or 1.0)
@@ -152,7 +157,7 @@ class Coordinates:
             state[0] = tried.next(intercept, total, penalty)
         _balance(b, *bounds)
         settle(b, *bounds)
-        self.begun.f[c] = self._dual.sign - np.asarray(self._rows @ (self._rows.T @ b), np.float64)
+        self.begun.f[c] = self._dual.sign - _products(self._rows, _normal_vector(self._rows, b))
 
 
 class _Intercepts:
@@ -201,6 +206,23 @@ def _entries_of(rows: Any) -> _Entries:
     if isinstance(rows, np.ndarray):
         return np.ascontiguousarray(rows)
     return rows.indptr, rows.indices, rows.data
+
+
+def _normal_vector(rows: Any, b: Floats) -> Floats:
+    """Sum of the rows times coefficients, (dim,), in float64: of few dense rows at a time."""
+    if not isinstance(rows, np.ndarray):
+        return np.asarray(rows.T @ b, np.float64)
+    found = np.zeros(rows.shape[1])
+    for some in blocks(len(rows), ROWS):
+        found += b[some] @ rows[some]
+    return found
+
+
+def _products(rows: Any, w: Floats) -> Floats:
+    """Inner products of the rows with w, (n,), in float64."""
+    if not isinstance(rows, np.ndarray):
+        return np.asarray(rows @ w, np.float64)
+    return np.concatenate([rows[some] @ w for some in blocks(len(rows), ROWS)])
 
 
 def _norms2(rows: Any) -> Floats:

@@ -224,3 +224,26 @@ def test_estimators_agree_with_libsvm(sparse: bool) -> None:
     np.testing.assert_allclose(
         model.decision_function(given_X), peer.decision_function(X), atol=near
     )
+
+
+def test_what_steps_cannot_solve_is_given_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intercepts that are not found need no second task that would not find them either."""
+    monkeypatch.setattr(coordinates, "SOLUTIONS", 1)
+    monkeypatch.setattr(coordinates, "SHARE", 30.0)
+    X, y = words(7)
+    pairs, counted = make_pairs(y, folds_of(len(y)), [1.0]), Counting()
+    assert_solved(X @ X.T, pairs, solve(X, pairs, executor=counted))
+    assert counted.tasks == counted.tired == len(pairs)
+
+
+def test_float32_rows_are_not_copied_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of all are of some rows at a time, with the values of all at once."""
+    monkeypatch.setattr(coordinates, "ROWS", 64)
+    X, y = words(8)
+    single = X.astype(np.float32)
+    b = np.where(y > 0, 0.5, -0.25)
+    normal = coordinates._normal_vector(single, b)
+    np.testing.assert_allclose(normal, single.astype(float).T @ b, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(
+        coordinates._products(single, normal), single.astype(float) @ normal, rtol=1e-13
+    )
