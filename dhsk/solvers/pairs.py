@@ -161,11 +161,20 @@ def _solve_linear(
     executor: Executor,
     watch: RoundWatch,
 ) -> Iterator[Solved]:
-    """Solve pairs of a linear kernel by coordinates; what is left after many steps, on blocks."""
+    """Solve pairs of a linear kernel by coordinates; what is left after many steps, on blocks.
+
+    A few problems of sparse rows are solved on blocks at once, on all cores. Measured in processor
+    seconds, by coordinates and on blocks: 0.8 and 0.6 for 18,156 rows like a9a's, 0.8 and 0.5 for
+    39,799 like w8a's; but 4.2 and 30 for the 45 pairs of 15,000 images of MNIST, 10 and 59 for
+    100,000 samples of 20 numbers, half of them support vectors.
+    """
     yield from (known[task.key] for task in tasks if task.key in known)
     new = {number: task for number, task in enumerate(tasks) if task.key not in known}
     begun = BegunPairs(watch.checkpoint, f"{watch.name}-coordinates")
-    shared, waiting = executor.share(tasks[0].source), dict(new)
+    rows = tasks[0].source.linear_rows(tasks[0].pair.members[:1])
+    few = sum(task.columns for task in tasks) <= STEPPED_COLUMNS
+    waiting = {} if few and not isinstance(rows, np.ndarray) else dict(new)
+    shared = executor.share(tasks[0].source)
     while waiting:
         own = (
             (

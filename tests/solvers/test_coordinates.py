@@ -196,6 +196,18 @@ def test_no_entry_of_the_matrix_is_computed(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(solve(csr_array(X), make_pairs(y, folds_of(len(y)), [1.0]))) == 3
 
 
+def test_few_sparse_problems_are_solved_on_blocks() -> None:
+    """All cores work on one; dense ones, and more of them, have steps by coordinates."""
+    X, y = words(9, classes=2)
+    tasks = []
+    for rows, folds in ((csr_array(X), 1), (X, 1), (csr_array(X), 2)):
+        counted = Counting()
+        pairs = make_pairs(y, folds_of(len(y))[:folds], [0.5, 1.0])
+        assert_solved(X @ X.T, pairs, solve(rows, pairs, executor=counted))
+        tasks.append(counted.tasks)
+    assert tasks == [0, 1, 1]
+
+
 def test_a_task_counts_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends soon after its share, solved or not, and says whether to go on."""
     monkeypatch.setattr(coordinates, "ENTRIES_OF_TASK", 4000)
