@@ -27,6 +27,10 @@ _OF_TIME: Final = 0.5
 columns. Measured on 20,000 images of MNIST: after 0.38, 0.50 and 0.76 of the time 0.05, 0.45 and
 0.16 of the columns that were then expected."""
 
+_OF_REST: Final = 1.0
+"""The same of classes against the rest. Measured on 39,774 recipes of 20 classes: after 0.05, 0.42,
+0.55 and 0.74 of the time 0.29, 0.46, 0.9 and 0.9 of the columns."""
+
 
 def kept_share(entries: Checkpoint, name: str, own: Share) -> Share:
     """The own share, with what decides last bits from the call that began what has this name.
@@ -60,10 +64,11 @@ def progress_of(one: Round, n: int) -> Progress:
     done = one.entries // n
     expected = max(int(_COLUMNS * one.needed / n), ceil(_UNKNOWN * done), done + 1)
     total = done if one.ended == one.pairs else expected
+    power = _OF_REST if one.against_rest else _OF_TIME
     return Progress(
         f"columns of {n:,}",
         done,
         total,
         detail,
-        share=one.part * (done / max(expected if one.left else total, 1)) ** _OF_TIME,
+        share=one.part * (done / max(expected if one.left else total, 1)) ** power,
     )

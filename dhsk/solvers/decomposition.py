@@ -28,7 +28,7 @@ from dhsk.execution.checkpoint import NOWHERE, Checkpoint, KeptState, Resumable
 from dhsk.execution.kept_pass import passes_kept
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.dual import Fit, certify
-from dhsk.solvers.problems import Pair
+from dhsk.solvers.problems import REST, Pair
 from dhsk.solvers.sources import Combination, Source
 from dhsk.solvers.subproblem import SetTask, solve_on_set
 from dhsk.solvers.together import Together
@@ -61,6 +61,8 @@ class Round:
         How far the pairs are, from 0 to 1; None where the columns tell it.
     part
         Share of the whole solution that the columns are.
+    against_rest
+        Whether pairs are of a class and the rest.
     """
 
     pairs: int
@@ -72,6 +74,7 @@ class Round:
     violation: float
     share: float | None = None
     part: float = 1.0
+    against_rest: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,7 @@ def _round(own: Sequence[WorkingSet], entries: int, n: int, split: "_Split") -> 
         entries=entries,
         needed=sum(len(rows) * len(columns) for rows, columns in needed),
         violation=max(state.violation for state in own),
+        against_rest=own[0].pair.second == REST,
     )
 
 
