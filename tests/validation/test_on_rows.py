@@ -36,6 +36,7 @@ def large_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     """Problems of few samples count as large ones."""
     for module in ("solvers.pairs", "validation.matrices"):
         monkeypatch.setattr(f"dhsk.{module}.FINE_SAMPLES", 64)
+    monkeypatch.setattr("dhsk.validation.matrices.SAMPLES_OF_ENTRY", 1)
 
 
 @pytest.fixture
@@ -87,6 +88,16 @@ def test_rows_that_do_not_fit_are_not_kept(
     stored = dhsk.cross_validate(X, y, **GRID)
     assert stores[2:] == [("cosine", True), ("linear", True)]
     agree(found, stored)
+
+
+def test_long_rows_are_not_kept(
+    counts: Any, stores: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps on them would take longer than on a matrix."""
+    X, y = counts
+    monkeypatch.setattr("dhsk.validation.matrices.SAMPLES_OF_ENTRY", 100)
+    dhsk.cross_validate(X, y, **GRID)
+    assert stores == [("cosine", True), ("linear", True)]
 
 
 def test_tfidf_has_rows_in_every_fold(counts: Any, stores: list[tuple[str, bool]]) -> None:
