@@ -78,7 +78,7 @@ class Engine(Protocol):
     def needs(self, kernels: Sequence[Kernel]) -> Needs:
         """Memory and products of some kernels."""
 
-    def quickness(self, kernel: Kernel) -> float:
+    def relative_work(self, kernel: Kernel) -> float:
         """About the time of a kernel's fits, that of most kernels being 1."""
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:

@@ -137,7 +137,7 @@ class ExactEngine:
         stored = not given and any(map(self._matrices.stores, kernels))
         return Needs(memory, stored=stored)
 
-    def quickness(self, kernel: Kernel) -> float:
+    def relative_work(self, kernel: Kernel) -> float:
         """Less than 1 for linear kernels whose rows are in memory."""
         return ROWS_WORK if self._matrices.has_rows(kernel) else 1.0
 

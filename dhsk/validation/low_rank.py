@@ -115,7 +115,7 @@ class LowRankEngine:
         features = plan.need.parts["features"] if plan.whole else 0
         return Needs(plan.need.total, stored=False, features=features)
 
-    def quickness(self, kernel: Kernel) -> float:
+    def relative_work(self, kernel: Kernel) -> float:
         """Every kernel takes about the same time."""
         del kernel
         return 1.0

@@ -185,7 +185,7 @@ class Stages:
 
     def _share(self, grid: Grid, kernels: Sequence[Kernel]) -> float:
         """Mean work of kernels in the ways of a grid with one C, that of most in all being 1."""
-        quick = sum(map(self.engine.quickness, kernels)) / max(1, len(kernels))
+        quick = sum(map(self.engine.relative_work, kernels)) / max(1, len(kernels))
         return quick * sum(map(self.grid.work_of, grid.ways)) / self.grid.work
 
     def extend(self, wanted: Wanted) -> None:

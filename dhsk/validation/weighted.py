@@ -77,10 +77,10 @@ class WeightedEngine:
         self._begin()
         return self._engines[0].needs(kernels)
 
-    def quickness(self, kernel: Kernel) -> float:
+    def relative_work(self, kernel: Kernel) -> float:
         """About the time of a kernel's fits, as of the engine of a fold."""
         self._begin()
-        return self._engines[0].quickness(kernel)
+        return self._engines[0].relative_work(kernel)
 
     def run(
         self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid
