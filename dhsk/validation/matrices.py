@@ -32,8 +32,8 @@ from dhsk.validation.input import Square
 
 SAMPLES_OF_ENTRY: Final = 100
 """Fewest samples of a problem for each entry of a row, from which on steps on rows are sure to cost
-less than on a matrix. With 4,000 for each (39,774 recipes) they took a quarter of the time; a search
-of 11,314 posts with all their words took longer with them."""
+less than on a matrix. With 4,000 for each (39,774 recipes) they took a quarter of the time; a
+search of 11,314 posts with all their words took longer with them."""
 
 
 @dataclass(frozen=True, eq=False)
