@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from queue import SimpleQueue
 from threading import Lock
@@ -250,6 +251,36 @@ class CudaDevice:
 
     def _compile(self, code: str) -> Any:
         return self.xp.RawKernel(code, "entries", options=_OPTIONS)
+
+
+def is_numpys(array: NDArray[Any]) -> bool:
+    """Whether an array is one of numpy, which compiled code takes, not one of a device."""
+    return type(array) is np.ndarray
+
+
+def moved(device: Device, value: Any) -> Any:
+    """A value with all arrays within it on a device: in tuples, and fields of data classes."""
+    if isinstance(value, np.ndarray):
+        return device.put(value)
+    if isinstance(value, tuple):
+        parts = [moved(device, part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(
+            value, **{f.name: moved(device, getattr(value, f.name)) for f in fields(value)}
+        )
+    return value
+
+
+def fetched(device: Device, value: Any) -> Any:
+    """A value with the arrays of a device within it, in lists and tuples, as those of numpy."""
+    if isinstance(value, device.xp.ndarray):
+        found = np.empty(value.shape, value.dtype)
+        device.get(value, found)
+        return found
+    if isinstance(value, list | tuple):
+        return type(value)(fetched(device, part) for part in value)
+    return value
 
 
 def refuse_too_large(device: Device, needed: int, what: str) -> None:

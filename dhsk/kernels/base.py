@@ -15,7 +15,7 @@ from dhsk.errors import InputError
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.cuda import DevicePass
 from dhsk.kernels.duplicates import Marks, row_hashes
-from dhsk.kernels.on_device import DeviceRows, block_from_device, device_for
+from dhsk.kernels.on_device import DeviceRows, block_from_device, device_for, memory_for
 from dhsk.kernels.rows import RowsLike, as_rows, inner_product, squared_norms
 
 STRIP: Final = 16384
@@ -225,7 +225,7 @@ class Kernel(ABC):
         one = None if device is None else values_of(rows.dtype)
         if device is None or one is None or not isinstance(rows, np.ndarray):
             return None
-        values: Any = np.empty((len(rows), len(columns)), rows.dtype) if out is None else out
+        values: Any = memory_for((len(rows), len(columns)), rows.dtype) if out is None else out
         sides = [self.prepared(rows, distinct=distinct)]
         if columns is not rows:
             sides.append(self.prepared(columns, distinct=distinct))

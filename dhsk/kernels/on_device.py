@@ -53,6 +53,13 @@ class DeviceRows:
         return DeviceRows(self.rows[part], self.norms2[part], marks)
 
 
+def memory_for(shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
+    """Memory to which a device copies, which the system has given before others wait for it."""
+    found = np.empty(shape, dtype)
+    found.fill(0)
+    return found
+
+
 def device_for(rows: Rows, columns: Rows, fetched: int | None = None) -> Device | None:
     """Device of the code in progress, if it computes a block sooner than all cores would.
 
@@ -73,11 +80,19 @@ def pays_on(device: Device, entries: int, dim: int, copied: int) -> bool:
     return device.pays(entries * (dim + _PASS), copied)
 
 
+def blocks_from_device(
+    device: Device, one: DevicePass, rows: DeviceRows, columns: DeviceRows, dtype: Any
+) -> Iterator[tuple[slice, DeviceArray]]:
+    """Yield rows of a kernel's values, and the values of all pairs there, within a turn."""
+    for _, part, values in values_on_device(device, [one], rows, columns, dtype):
+        yield part, values
+
+
 def block_from_device(
     device: Device, one: DevicePass, rows: DeviceRows, columns: DeviceRows, out: NDArray[Any]
 ) -> None:
     """Write kernel values of all pairs of rows, (a, b), to an array in memory, within a turn."""
-    for _, part, values in values_on_device(device, [one], rows, columns, out.dtype):
+    for part, values in blocks_from_device(device, one, rows, columns, out.dtype):
         device.get(values, out[part])
 
 
@@ -147,11 +162,10 @@ class _EqualRows:
         """Find equal rows; None if there are none, or none are to be found."""
         if rows.marks is None or columns.marks is None:
             return None
-        both = np.intersect1d(rows.marks, columns.marks)
-        if not len(both):
+        i = _found_in(rows.marks, columns.marks)
+        if not len(i):
             return None
-        sides = rows.marks, columns.marks
-        i, j = (np.flatnonzero(np.isin(marks, both)) for marks in sides)
+        j = _found_in(columns.marks, rows.marks[i])
         return cls(i, j, rows.marks[i], columns.marks[j])
 
     def pairs(self, part: slice) -> Iterator[tuple[Indices, Indices]]:
@@ -159,6 +173,16 @@ class _EqualRows:
         first, last = np.searchsorted(self.rows, (part.start, part.stop))
         for i, j in equal_pairs(self.row_marks[first:last], self.column_marks):
             yield self.rows[first:last][i] - part.start, self.columns[j]
+
+
+def _found_in(marks: Marks, others: Marks) -> Indices:
+    """Places of the marks that are among others, ascending; only the others are sorted."""
+    if not len(others):
+        return np.zeros(0, np.intp)
+    ascending = np.sort(others)
+    at = np.searchsorted(ascending, marks)
+    at[at == len(ascending)] = 0
+    return np.flatnonzero(ascending[at] == marks)
 
 
 def _set_equal(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,7 @@ def _sums(
     for part, values in blocks:
         Z = values.astype(np.float64, copy=False)
         Z = Z if root is None else Z @ root
-        M = np.hstack([Z, np.ones((len(Z), 1))])
+        M = np.hstack([Z, np.ones_like(Z[:, :1])])
         found = (M * weights[part][:, None]).T @ np.hstack([M, targets[part]])
         total = found if total is None else total + found
-    return np.asarray(total)
+    return cast(Floats, total)

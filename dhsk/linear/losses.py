@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from dhsk.arrays import Floats
+from dhsk.devices import is_numpys
 from dhsk.errors import InputError
 
 
@@ -62,13 +63,19 @@ class Logistic:
 
     def slope(self, margin: NDArray[Any]) -> NDArray[Any]:
         """First derivative."""
-        found: NDArray[Any] = -expit(-margin)
+        found: NDArray[Any] = -_expit(-margin)
         return found
 
     def curvature(self, margin: NDArray[Any]) -> NDArray[Any]:
         """Second derivative."""
-        found: NDArray[Any] = expit(margin) * expit(-margin)
+        found: NDArray[Any] = _expit(margin) * _expit(-margin)
         return found
+
+
+def _expit(x: NDArray[Any]) -> NDArray[Any]:
+    """1 / (1 + exp(-x)), by scipy for arrays of numpy, and by what all devices have."""
+    found = expit(x) if is_numpys(x) else np.exp(-np.logaddexp(x.dtype.type(0), -x))
+    return cast(NDArray[Any], found)
 
 
 LEAST_FACTOR: Final = 1e-30

@@ -1,5 +1,7 @@
 """Sums over samples that Newton's method needs, each computed in one pass over the features.
 
+Arrays may be on a device: numpy's functions take them, if no array of numpy is among them.
+
 In all functions `blocks` are the features of a span, `codes`, (n,), and `weights`, (n, groups), are
 those of its samples, and V are coefficients, (k + 1, J), the constant feature last.
 """
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.arrays import blocks as blocks_of
+from dhsk.devices import is_numpys
 from dhsk.linear.active_rows import add_curved, add_rows
 from dhsk.linear.losses import Loss
 
@@ -78,7 +81,7 @@ def gradients(
     blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
 ) -> tuple[Floats, Floats]:
     """Weighted sums of a span's losses at V, (J,), and their gradients, (k + 1, J)."""
-    values, sums = np.zeros(len(columns)), np.zeros(V.shape)
+    values, sums = np.zeros_like(V[0]), np.zeros_like(V)
     for Z, sign, weight, margin in _margins(blocks, codes, weights, V, columns):
         values += np.einsum("ij,ij->j", loss.value(margin), weight, dtype=np.float64)
         _add(sums, Z, loss.slope(margin) * sign * weight)
@@ -98,7 +101,7 @@ def curvatures(
 
     Margins are recomputed: beside the features of the blocks, one more product is cheap.
     """
-    sums, n_columns = np.zeros(D.shape), len(columns)
+    sums, n_columns = np.zeros_like(D), len(columns)
     for Z, _, weight, both in _margins(blocks, codes, weights, np.hstack([V, D]), columns):
         margin, along = both[:, :n_columns], both[:, n_columns:]
         _add(sums, Z, loss.curvature(margin) * along * weight)
@@ -139,12 +142,13 @@ def slopes(
 
     `both` are V and D side by side, (k + 1, 2 J).
     """
-    sums, n_columns = np.zeros((len(steps), len(columns))), len(columns)
+    n_columns = len(columns)
+    sums = np.zeros_like(both, shape=(len(steps), n_columns))
     for _, sign, weight, found in _margins(blocks, codes, weights, both, columns):
         margin, along = found[:, :n_columns], found[:, n_columns:] * sign
         weighted = along * weight
         for number, step in enumerate(steps):
-            slope = loss.slope(margin + margin.dtype.type(step) * along)
+            slope = loss.slope(margin + margin.dtype.type(float(step)) * along)
             sums[number] += np.einsum("ij,ij->j", slope, weighted, dtype=np.float64)
     return sums
 
@@ -194,18 +198,19 @@ def hessians(
     """Estimated Hessians of a span's losses at V, (J, r + 1, r + 1), of the features' type."""
     share, root = estimate
     found: NDArray[Any] | None = None
+    here = is_numpys(V)
     waiting: list[list[NDArray[Any]]] = [[] for _ in range(len(columns))]
     first = 0
     for Z, _, weight, margin in _margins(blocks, codes, weights, V, columns):
         if found is None:
             width = len(V) if root is None else root.shape[1] + 1
-            found = np.zeros((len(columns), width, width), Z.dtype)
+            found = np.zeros_like(Z, shape=(len(columns), width, width))
             row_bytes = len(columns) * len(V) * Z.dtype.itemsize
-            most = max(_LEAST_GATHERED, _GATHERED_BYTES // row_bytes)
+            most = max(_LEAST_GATHERED, _GATHERED_BYTES // row_bytes) if here else 0
         roots = np.sqrt(loss.curvature(margin) * weight * (_spread(first, len(Z), share) / share))
         roots = roots.astype(Z.dtype)
         first += len(Z)
-        for piece in blocks_of(len(Z), _PIECE_ROWS):
+        for piece in blocks_of(len(Z), _PIECE_ROWS if here else len(Z)):
             for total, rows, factors in zip(found, waiting, roots[piece].T, strict=True):
                 rows.append(_scaled(Z[piece], factors))
                 if sum(map(len, rows)) >= most:
@@ -221,14 +226,14 @@ def _spread(first: int, count: int, share: Floats) -> NDArray[np.bool_]:
 
     Multiples of the golden ratio fill [0, 1) evenly, whatever the order of the samples.
     """
-    at = np.arange(first, first + count) * _GOLDEN % 1
+    at = np.arange(first, first + count, like=share) * _GOLDEN % 1
     return at[:, None] < share
 
 
 def _scaled(Z: NDArray[Any], factors: NDArray[Any]) -> NDArray[Any]:
     """Rows of (Z, 1) times their factors, without those of factor 0."""
     used = np.flatnonzero(factors)
-    rows = np.empty((len(used), Z.shape[1] + 1), Z.dtype)
+    rows = np.empty_like(Z, shape=(len(used), Z.shape[1] + 1))
     np.multiply(Z[used], factors[used, None], out=rows[:, :-1])
     rows[:, -1] = factors[used]
     return rows
@@ -262,8 +267,8 @@ def _margins(
 def _decided(Z: NDArray[Any], V: Floats) -> NDArray[Any]:
     """Decision values (Z, 1) V."""
     rows, factor = len(Z), V[:-1].astype(Z.dtype)
-    found = np.empty((rows, V.shape[1]), Z.dtype)
-    step = _SMALL // factor.size
+    found = np.empty_like(Z, shape=(rows, V.shape[1]))
+    step = _SMALL // factor.size if is_numpys(Z) else rows
     for part in blocks_of(rows, step if step >= _LEAST_ROWS else rows):
         np.matmul(Z[part], factor, out=found[part])
     found += V[-1].astype(Z.dtype)
@@ -272,7 +277,7 @@ def _decided(Z: NDArray[Any], V: Floats) -> NDArray[Any]:
 
 def _add(sums: Floats, Z: NDArray[Any], values: NDArray[Any]) -> None:
     """Add (Z, 1)' values to sums."""
-    if np.count_nonzero(values) < _FEW * values.size:
+    if is_numpys(Z) and np.count_nonzero(values) < _FEW * values.size:
         own = np.zeros((len(sums.T), Z.shape[1]), Z.dtype)
         add_rows(Z, values.astype(Z.dtype, copy=False), own)
         sums[:-1] += own.T

@@ -35,15 +35,25 @@ def solver_bytes(n: int, m: int, itemsize: int, keys: int, folds: int = 1) -> in
     return keys * (one + folds * n * itemsize)
 
 
-def plan_low_rank(rows: RowsShape, m: int, keys: int, allowed: Allowance, folds: int = 1) -> Share:
+def plan_low_rank(
+    rows: RowsShape,
+    m: int,
+    keys: int,
+    allowed: Allowance,
+    folds: int = 1,
+    *,
+    on_device: bool = False,
+) -> Share:
     """Divide the memory of this process among samples, features and solver, whose bytes are `room`.
 
     Features are kept in memory if they leave the solver all it needs, see `solver_bytes`, or a
-    quarter of the memory. Raises BudgetError if not even one task fits beside the m landmarks.
+    quarter of the memory, unless a device computes them in every pass. Raises BudgetError if not
+    even one task fits beside the m landmarks.
     """
     own = max(0, allowed.room - PROCESS_BYTES)
     most = solver_bytes(rows.n, m, rows.itemsize, keys, folds)
-    need = ApproximationNeed.of(rows.n, rows.mapped_bytes, rows.itemsize, m)
+    sizes = rows.n, rows.mapped_bytes, rows.itemsize
+    need = ApproximationNeed.of(*sizes, m, on_device=on_device)
     features = plan_here(need, own - min(most, own // 4), allowed.cores)
     if not features.whole:  # curvatures are then computed in every pass
         most = solver_bytes(rows.n, m, rows.itemsize, keys, folds=0)

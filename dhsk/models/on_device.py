@@ -15,7 +15,9 @@ from dhsk.kernels.duplicates import are_apart
 from dhsk.kernels.on_device import (
     DeviceRows,
     block_from_device,
+    blocks_from_device,
     device_for,
+    memory_for,
     pays_on,
     values_on_device,
 )
@@ -55,7 +57,7 @@ class RowsOnDevice:
         if found is None:
             return False
         device, one = found
-        values = np.empty((k, k), out.dtype)
+        values = memory_for((k, k), out.dtype)
         with device.turn():
             rows = self._put(device).take(device, members)
             block_from_device(device, one, rows, rows, values)
@@ -144,7 +146,7 @@ def _product(
     """Product of kernel values and coefficients, in float64."""
     factor = device.put(coef.astype(np.float64))
     sums = device.xp.empty((len(rows), coef.shape[1]))
-    for _, part, values in values_on_device(device, [one], rows, columns, np.float64):
+    for part, values in blocks_from_device(device, one, rows, columns, np.float64):
         sums[part] = values @ factor
     found = np.empty(sums.shape)
     device.get(sums, found)

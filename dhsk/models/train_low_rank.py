@@ -30,6 +30,7 @@ from dhsk.models.low_rank_plan import plan_low_rank, solver_bytes
 from dhsk.models.problem import Problem
 from dhsk.models.sources import RowsShape
 from dhsk.nystrom.approximation import Approximation, approximate
+from dhsk.nystrom.room import computed_on_device
 from dhsk.results.low_rank import LowRank, check_loss
 from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples
@@ -87,7 +88,8 @@ def _plan(
     n, rows = samples.shape[0], RowsShape.of_samples(samples, row_map.dtype)
     m, keys = how.count(n), len(columns_of(problem))
     if run.client is None:
-        plan = plan_low_rank(rows, m, keys, run.allowance)
+        on_device = computed_on_device(samples, row_map, m)
+        plan = plan_low_rank(rows, m, keys, run.allowance, on_device=on_device)
         return plan, plan.room
     return None, min(solver_bytes(n, min(m, n), rows.itemsize, keys), own_room(None) // 4)
 

@@ -23,7 +23,12 @@ from dhsk.nystrom.components import components, inverse_root, squared_length, tu
 from dhsk.nystrom.kept_values import KeptPasses
 from dhsk.nystrom.landmarks import PivotState, RandomPivots, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
-from dhsk.nystrom.room import ApproximationNeed, plan_here, plan_on_workers
+from dhsk.nystrom.room import (
+    ApproximationNeed,
+    computed_on_device,
+    plan_here,
+    plan_on_workers,
+)
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.objects.places import bytes_below, free_bytes
 from dhsk.progress import Progress, counter
@@ -129,26 +134,29 @@ def approximate(
     m = how.count(samples.shape[0])
     # One thread and several give the same bits only with BLAS on one thread in both.
     with run.told(reading=1, **_GUESSES.get(how.method, {"features": 3})) as (run, _):
-        plan = plan or _plan(samples, row_map, m, run)
-        placed = _placed(samples, row_map, plan, run)
+        on_device = computed_on_device(samples, row_map, m)
+        plan = plan or _plan(samples, row_map, m, run, on_device=on_device)
+        placed = _placed(samples, row_map, plan, run, on_device=on_device)
         passes = KeptPasses(_entries(run, placed, m, plan))
         if passes.entries.folder is not None:
             mark = fingerprint or placed.fingerprint or row_map.scan(samples, Run()).fingerprint
-            name = digest_of("landmarks 2", mark, *_key(row_map, plan, how, m), seed)
+            key = [*_key(row_map, plan, how, m), seed, *["on a device"] * on_device]
+            name = digest_of("landmarks 2", mark, *key)
             passes = replace(passes, name=name)
         return _Making(placed, plan, how, run, seed, passes).approximation(m)
 
 
-def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> Share:
+def _plan(samples: Samples, row_map: RowMap, m: int, run: Run, *, on_device: bool) -> Share:
     """Plan by the memory of this process, or of the workers."""
     n, itemsize = samples.shape[0], np.dtype(row_map.dtype).itemsize
-    need = ApproximationNeed.of(n, row_map.bytes_of(samples), itemsize, m)
+    mapped = row_map.bytes_of(samples)
+    need = ApproximationNeed.of(n, mapped, itemsize, m, on_device=on_device)
     if run.client is not None:
         return plan_on_workers(need, run)
     return plan_here(need, run.room, core_count())
 
 
-def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run) -> Placed:
+def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run, *, on_device: bool) -> Placed:
     """Mapped samples in memory, in their source, or in a folder of all workers."""
     if run.client is not None:
         G = compute_gram(
@@ -163,11 +171,11 @@ def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run) -> Placed:
             progress=run.report,
         )
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
-        return in_folder(G, row_bytes, Workers(run.client, plan.at_once))
+        return in_folder(G, row_bytes, Workers(run.client, plan.at_once), on_device=on_device)
     if plan.way == "samples read in every pass":
-        return in_source(samples, row_map, plan.at_once)
+        return in_source(samples, row_map, plan.at_once, on_device=on_device)
     rows = row_map.all_of(samples, run, room=plan.need.total, threads=plan.at_once)
-    return in_memory(rows, row_map.kernel, plan.at_once)
+    return in_memory(rows, row_map.kernel, plan.at_once, on_device=on_device)
 
 
 def _entries(run: Run, placed: Placed, m: int, plan: Share) -> Checkpoint:

@@ -1,19 +1,24 @@
 """Sums, products and principal components of features, and the normalization that makes them."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from dhsk.arrays import ROWS, Floats, blocks
+from dhsk.devices import current_device, fetched
 from dhsk.errors import InputError
 from dhsk.nystrom.kept_values import KeptPasses
 from dhsk.nystrom.spans import FeatureMatrix
 
 Parts = Iterable[tuple[slice, NDArray[Any]]]
 """Values of a span, from `Span.blocks`."""
+
+
+_EIGEN_WORK: Final = 4
+"""Multiplications of all eigenvectors, of each of k cubed; a guess."""
 
 
 def squared_length(parts: Parts, root: NDArray[Any]) -> float:
@@ -48,7 +53,7 @@ def _products(parts: Parts, root: NDArray[Any] | None) -> Floats:
     for _, values in parts:
         Z = values if root is None else values @ root
         total += (Z.T @ Z).astype(np.float64)
-    return np.asarray(total)
+    return cast(Floats, total)
 
 
 def turned(Z: FeatureMatrix, values: NDArray[Any], V: Floats, passes: KeptPasses) -> NDArray[Any]:
@@ -83,7 +88,7 @@ def inverse_root(K: Floats) -> Floats:
 
     Raises InputError if K has an eigenvalue below -sqrt(eps) times the largest, or is zero.
     """
-    values, vectors = np.linalg.eigh(K.astype(np.float64))
+    values, vectors = _eigenpairs(K.astype(np.float64))
     eps, largest = float(np.finfo(K.dtype).eps), float(np.abs(values).max())
     if values[0] < -np.sqrt(eps) * largest:
         raise InputError(
@@ -97,3 +102,14 @@ def inverse_root(K: Floats) -> Floats:
         raise InputError(f"the kernel is 0 between all {len(K)} landmarks: choose others")
     root: Floats = vectors[:, kept] / np.sqrt(values[kept])
     return root
+
+
+def _eigenpairs(K: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, on a device if it pays."""
+    device = current_device()
+    if device is None or not device.pays(_EIGEN_WORK * len(K) ** 3, 3 * K.nbytes):
+        return cast(tuple[Floats, Floats], np.linalg.eigh(K))
+    with device.turn():
+        return cast(
+            tuple[Floats, Floats], fetched(device, tuple(device.xp.linalg.eigh(device.put(K))))
+        )

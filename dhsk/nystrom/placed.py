@@ -38,10 +38,12 @@ class Placed:
     """Runs passes."""
     fingerprint: str | None = None
     """Fingerprint of the samples before the map, if it is known."""
+    on_device: bool = False
+    """Whether a device computes kernel values in passes."""
 
     def values(self, landmarks: Rows, root: Floats | None = None) -> FeatureMatrix:
         """Kernel values of all samples and landmarks, times a root, computed in every pass."""
-        return self._matrix(Basis(self.kernel, landmarks), root)
+        return self._matrix(Basis(self.kernel, landmarks, self.on_device), root)
 
     def diagonal(self) -> Floats:
         """Kernel of each sample with itself, (N,)."""
@@ -69,13 +71,22 @@ def _first_column(parts: Iterable[tuple[slice, NDArray[Any]]]) -> Floats:
     return np.concatenate([values[:, 0] for _, values in parts]).astype(np.float64)
 
 
-def in_memory(rows: Rows, kernel: Kernel, threads: int) -> Placed:
+def in_memory(rows: Rows, kernel: Kernel, threads: int, *, on_device: bool = False) -> Placed:
     """Mapped samples in memory, (N, dim)."""
-    executor, dtype = Threads(threads), rows.dtype.name
-    return Placed(rows.shape[0], kernel, dtype, of_rows(rows), lambda some: rows[some], executor)
+    return Placed(
+        rows.shape[0],
+        kernel,
+        rows.dtype.name,
+        of_rows(rows, on_device=on_device),
+        lambda some: rows[some],
+        Threads(threads),
+        on_device=on_device,
+    )
 
 
-def in_source(samples: Samples, row_map: RowMap, threads: int) -> Placed:
+def in_source(
+    samples: Samples, row_map: RowMap, threads: int, *, on_device: bool = False
+) -> Placed:
     """Samples that are read and mapped in every pass."""
     return Placed(
         samples.shape[0],
@@ -84,18 +95,28 @@ def in_source(samples: Samples, row_map: RowMap, threads: int) -> Placed:
         of_samples(samples, row_map),
         lambda some: row_map.some_of(samples, some),
         Threads(threads),
+        on_device=on_device,
     )
 
 
-def in_folder(G: GramMatrix, row_bytes: float, executor: Executor) -> Placed:
+def in_folder(
+    G: GramMatrix, row_bytes: float, executor: Executor, *, on_device: bool = False
+) -> Placed:
     """Samples of a matrix that is computed on demand, in a folder that all workers read."""
     n, header = G.shape[0], G.header
-    begin = of_staged(StagedSamples(G.path, header), n, row_bytes)
+    begin = of_staged(StagedSamples(G.path, header), n, row_bytes, on_device=on_device)
 
     def spans() -> Iterator[tuple[slice, Any]]:
         assert G.path.exists()  # a temporary folder lasts as long as G does
         yield from begin()
 
     return Placed(
-        n, G.kernel, header.product_dtype, spans, G.staged_rows, executor, header.fingerprints[0]
+        n,
+        G.kernel,
+        header.product_dtype,
+        spans,
+        G.staged_rows,
+        executor,
+        header.fingerprints[0],
+        on_device,
     )

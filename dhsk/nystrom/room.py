@@ -1,14 +1,20 @@
-"""Memory of an approximation, and the tier that fits."""
+"""Memory of an approximation, the tier that fits, and whether a device computes it."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+import numpy as np
+
+from dhsk.devices import current_device
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import MemoryNeed, Share, require_room
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import BLOCK_BYTES as READ_BYTES
+from dhsk.gram.row_map import RowMap
+from dhsk.kernels.on_device import pays_on
 from dhsk.nystrom.landmarks import block_of
 from dhsk.nystrom.spans import BLOCK_BYTES, span_rows
+from dhsk.samples import Samples
 
 Tier = Literal[
     "features in memory", "samples in memory", "samples read in every pass", "on workers"
@@ -33,6 +39,16 @@ _READING: Final = 4
 _INSTEAD: Final = "take fewer landmarks"
 
 
+def computed_on_device(samples: Samples, row_map: RowMap, m: int) -> bool:
+    """Whether a device computes features by m landmarks in every pass; sparse rows it does not."""
+    device, (n, dim) = current_device(), samples.shape
+    if device is None or samples.is_sparse:
+        return False
+    dtype = np.dtype(row_map.dtype)
+    passes = row_map.kernel.device_pass(dtype) is not None
+    return passes and pays_on(device, n * m, dim, n * dim * dtype.itemsize)
+
+
 @dataclass(frozen=True)
 class ApproximationNeed:
     """Memory of an approximation, in bytes."""
@@ -49,16 +65,21 @@ class ApproximationNeed:
     """One running task of a pass."""
     span: int
     """One span of samples."""
+    on_device: bool = False
+    """Whether a device computes features in every pass, and none are kept in memory."""
 
     @classmethod
-    def of(cls, n: int, mapped: int, item: int, m: int) -> "ApproximationNeed":
+    def of(
+        cls, n: int, mapped: int, item: int, m: int, *, on_device: bool = False
+    ) -> "ApproximationNeed":
         """Memory for m landmarks of n samples of `mapped` bytes, with kernel values of `item`."""
         row = mapped / n
         block = min(BLOCK_BYTES, item * n * max(m, block_of(m)))
         small = 8 * (_VECTORS * n + _SQUARES * m * m) + int(3 * row * m)
-        span = min(int(row * span_rows(n, row)), int(row * n))
+        span = min(int(row * span_rows(n, row, on_device=on_device)), int(row * n))
         task = _COPIES * block + int(row * m) + item * m * m
-        return cls(f"{m} landmarks of {n} samples", mapped, item * n * m, small, task, span)
+        what = f"{m} landmarks of {n} samples"
+        return cls(what, mapped, item * n * m, small, task, span, on_device)
 
     def within(self, tier: Tier, threads: int) -> MemoryNeed:
         """Memory of this process by part, with a running task in every thread."""
@@ -86,7 +107,8 @@ def plan_here(need: ApproximationNeed, room: int, threads: int) -> Share:
     Raises BudgetError if not even one task fits beside the landmarks.
     """
     counts = sorted({threads, 1}, reverse=True)
-    tried = [need.share(tier, at_once) for tier in _HERE for at_once in counts]
+    tiers = _HERE[1:] if need.on_device else _HERE
+    tried = [need.share(tier, at_once) for tier in tiers for at_once in counts]
     found = next((one for one in tried if one.need.total <= room), tried[-1])
     where = ", even with samples read in every pass,"
     require_room(found.need.total, room, need.what, _INSTEAD, where)

@@ -1,8 +1,9 @@
 """Features of all samples, span by span, for the passes of solvers and of Cholesky.
 
 Features are computed anew rather than read: k values of 100 numbers each take less time than k
-numbers from a disk of 300 MB/s. Rejected: futures that hold features (lost with a worker, copied by
-a scheduler that balances).
+numbers from a disk of 300 MB/s. On a device they are computed in every pass, and only sums come
+back: copying features would take longer than computing them. Rejected: futures that hold features
+(lost with a worker, copied by a scheduler that balances).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.devices import Device, current_device, fetched, moved
 from dhsk.execution.tasks import Executor, told_as
 from dhsk.execution.threads import Threads
 from dhsk.gram.row_map import RowMap
 from dhsk.gram.storage.staged import StagedSamples
 from dhsk.kernels import Kernel
+from dhsk.kernels.on_device import DeviceRows, blocks_from_device
 from dhsk.samples import Samples
 
 _LEAST_SPANS: Final = 8
@@ -27,6 +30,9 @@ _SPAN_ROWS: Final = (1024, 65536)
 
 _SPAN_BYTES: Final = 128 * 2**20
 """Most bytes of the mapped rows of a span."""
+
+_ON_DEVICE: Final = 16
+"""Times larger are spans of a device, whose sums, of features by features, are copied back."""
 
 BLOCK_BYTES: Final = 32 * 2**20
 """Bytes of the kernel values that a task computes at a time."""
@@ -38,6 +44,8 @@ class Basis:
 
     kernel: Kernel
     landmarks: Rows
+    on_device: bool = False
+    """Whether a device computes them in passes, if there is one."""
 
     def of(self, rows: Rows) -> NDArray[Any]:
         """Kernel values of rows and landmarks, (rows, k)."""
@@ -87,6 +95,16 @@ class ComputedFeatures:
         assert basis is not None
         return basis.of(self.read()[inside])
 
+    def on_device(self, device: Device, basis: Basis, use: Callable[[Any], Any]) -> Any:
+        """What a function returns of blocks as in `blocks`, which are on a device."""
+        sides = [basis.kernel.prepared(rows) for rows in (self.read(), basis.landmarks)]
+        one = basis.kernel.device_pass(sides[0][0].dtype)
+        assert one is not None  # or the device would not have been chosen
+        with device.turn():
+            rows, landmarks = (DeviceRows.put(device, *side) for side in sides)
+            found = use(blocks_from_device(device, one, rows, landmarks, rows.rows.dtype))
+            return fetched(device, found)
+
 
 Span: TypeAlias = InMemoryFeatures | ComputedFeatures
 """Consecutive samples."""
@@ -97,10 +115,10 @@ def block_rows(row_bytes: int) -> int:
     return max(256, BLOCK_BYTES // max(1, row_bytes) // 256 * 256)
 
 
-def span_rows(n: int, row_bytes: float) -> int:
+def span_rows(n: int, row_bytes: float, *, on_device: bool = False) -> int:
     """Rows of a span, from the number of samples and the bytes of a mapped one alone."""
-    least, most = _SPAN_ROWS
-    rows = min(most, int(_SPAN_BYTES / max(1.0, row_bytes)), -(-n // _LEAST_SPANS))
+    (least, most), times = _SPAN_ROWS, _ON_DEVICE if on_device else 1
+    rows = min(times * most, int(times * _SPAN_BYTES / max(1.0, row_bytes)), -(-n // _LEAST_SPANS))
     return max(least, rows)
 
 
@@ -108,10 +126,10 @@ SpanSource = Callable[[], Iterator[tuple[slice, Any]]]
 """Begins a pass: an iterator of slices of the samples, and their spans."""
 
 
-def of_rows(rows: Rows) -> SpanSource:
+def of_rows(rows: Rows, *, on_device: bool = False) -> SpanSource:
     """Spans of mapped samples in memory, (N, dim)."""
     n = rows.shape[0]
-    size = span_rows(n, _bytes_of(rows) / n)
+    size = span_rows(n, _bytes_of(rows) / n, on_device=on_device)
     return lambda: ((part, ComputedFeatures(rows[part])) for part in blocks(n, size))
 
 
@@ -136,9 +154,11 @@ def of_samples(samples: Samples, row_map: RowMap) -> SpanSource:
     return spans
 
 
-def of_staged(staged: StagedSamples, n: int, row_bytes: float) -> SpanSource:
+def of_staged(
+    staged: StagedSamples, n: int, row_bytes: float, *, on_device: bool = False
+) -> SpanSource:
     """Spans of samples in a folder that every worker reads."""
-    size = span_rows(n, row_bytes)
+    size = span_rows(n, row_bytes, on_device=on_device)
     return lambda: ((part, ComputedFeatures(staged, part)) for part in blocks(n, size))
 
 
@@ -204,7 +224,8 @@ class FeatureMatrix:
         """Call ``function(blocks, *parts of along, *shared)`` for each span; results in order.
 
         The blocks are `Span.blocks`, and `along` arrays of a row for each sample, (N, ...). The
-        function must be importable by name.
+        function must be importable by name. Where a device computes the blocks, all arrays are on
+        it, which numpy's functions take; what is returned is copied back.
         """
         ready = self._executor.share(shared)
         tasks = (
@@ -279,4 +300,12 @@ def _of_span(
     shared: tuple[Any, ...],
 ) -> Any:
     """Task of a span."""
-    return function(span.blocks(basis), *along, *shared)
+    device = current_device() if basis is not None and basis.on_device else None
+    if device is None or basis is None:
+        return function(span.blocks(basis), *along, *shared)
+    assert isinstance(span, ComputedFeatures)  # as it has a basis
+
+    def use(parts: Iterator[tuple[slice, Any]]) -> Any:
+        return function(parts, *moved(device, along), *moved(device, shared))
+
+    return span.on_device(device, basis, use)

@@ -27,6 +27,7 @@ from dhsk.models.sources import RowsShape
 from dhsk.models.train_low_rank import train_low_rank
 from dhsk.nystrom.approximation import PREFIX as LANDMARKS
 from dhsk.nystrom.approximation import Approximation, approximate
+from dhsk.nystrom.room import computed_on_device
 from dhsk.progress import OnProgress
 from dhsk.results.columns import Certificate, Row
 from dhsk.results.low_rank import SELECTIONS, LowRank
@@ -208,12 +209,14 @@ class LowRankEngine:
     def _plan_of(self, row_map: RowMap, rank: int) -> Share:
         """Memory of this process, and of workers."""
         grid, n = self._grid, self._samples.shape[0]
+        m = replace(self._low_rank, rank=rank).count(n)
         return plan_low_rank(
             RowsShape.of_samples(self._samples, row_map.dtype),
-            replace(self._low_rank, rank=rank).count(n),
+            m,
             len(positives(len(grid.classes))) * len(grid.C),
             self._where.allowance,
             len(grid.folds),
+            on_device=computed_on_device(self._samples, row_map, m),
         )
 
     def _approximate(

@@ -9,6 +9,7 @@ errors      heat kernels at 100,000 pairs of unit rows against ball arithmetic
 pass        one product of a matrix that is not stored with a vector, N x 784
 svm         `HeatSVC` on 60,000 images of digits, and its predictions
 ridge       `HeatKernelRidge` to 1e-6, N x 100
+low-rank    `NystromRidge` of `--rank` features, N x 28, and `NystromSVC`
 ==========  ====================================================================
 """
 
@@ -19,6 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -134,7 +136,40 @@ def ridge(options: argparse.Namespace) -> None:
         )
 
 
-SECTIONS = {"errors": errors, "pass": one_pass, "svm": svm, "ridge": ridge}
+def low_rank(options: argparse.Namespace) -> None:
+    """Least squares and an SVM of two classes on features of uniform landmarks."""
+    rng = np.random.default_rng(0)
+    X = rng.random((options.n, 28), dtype=np.float32)
+    y = np.sin(2 * X @ rng.normal(size=28)) + 0.1 * rng.normal(size=options.n)
+    held, k = options.n // 10, options.rank
+    how: dict[str, Any] = {
+        "selection": "uniform",
+        "dtype": "float32",
+        "memory": "64GB",
+        "random_state": 0,
+    }
+    models = {
+        "ridge": (dhsk.NystromRidge(k, 1e-2, **how), y),
+        "SVM": (dhsk.NystromSVC(k, **how), (y > 0).astype(int)),
+    }
+    for name, (model, target) in models.items():
+        for which, n in ((options.device, options.n), ("cpu", min(options.n, 50_000))):
+            with dhsk.device(which):
+                took = seconds(partial(model.fit, X[held:n], target[held:n]))
+                score = model.score(X[:held][:100_000], target[:held][:100_000])
+            print(
+                f"  {name}, {which}: N = {n:,}, {k:,} features: {took:.1f} s, score {score:.4f}",
+                flush=True,
+            )
+
+
+SECTIONS = {
+    "errors": errors,
+    "pass": one_pass,
+    "svm": svm,
+    "ridge": ridge,
+    "low-rank": low_rank,
+}
 
 
 def main() -> None:
@@ -143,6 +178,7 @@ def main() -> None:
     parser.add_argument("sections", nargs="*", choices=SECTIONS, metavar="SECTION")
     parser.add_argument("--n", type=int, default=1_000_000, help="samples")
     parser.add_argument("--alpha", type=float, default=50.0, help="of `ridge`")
+    parser.add_argument("--rank", type=int, default=10_000, help="of `low-rank`")
     parser.add_argument("--passes", type=int, default=100)
     parser.add_argument("--dtype", default="float32,float64", help="types of a pass")
     parser.add_argument("--device", default="cuda")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,60 @@ using std::fma;
 """
 
 
+class HostArray(np.ndarray[Any, Any]):
+    """An array of the device, which as CuPy's does not mix with arrays of numpy."""
+
+    def __array_ufunc__(self, function: Any, method: str, *given: Any, **named: Any) -> Any:
+        """Compute as numpy does, of arrays of the device alone."""
+        out = {"out": tuple(map(_plain, named.pop("out")))} if "out" in named else {}
+        return _on_host(getattr(function, method)(*_plain(given), **_plain(named), **out))
+
+    def __array_function__(self, function: Any, types: Any, given: Any, named: Any) -> Any:
+        """Likewise."""
+        return _on_host(function(*_plain(given), **_plain(named)))
+
+
+def _plain(value: Any) -> Any:
+    """Arrays of numpy in the place of those of the device; TypeError if there are any."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(map(_plain, value))
+    if type(value) is np.ndarray:
+        raise TypeError("an array of numpy beside one of a device")
+    return value.view(np.ndarray) if isinstance(value, HostArray) else value
+
+
+def _on_host(value: Any) -> Any:
+    """Arrays of the device in the place of those of numpy."""
+    if isinstance(value, tuple | list):
+        return tuple(map(_on_host, value))
+    if isinstance(value, np.generic):  # as CuPy gives arrays without axes
+        value = np.asarray(value)
+    return value.view(HostArray) if isinstance(value, np.ndarray) else value
+
+
+class HostFunctions:
+    """Functions of numpy, or of a module of it, for arrays of the device."""
+
+    ndarray = HostArray
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        """A function that takes and gives arrays of the device."""
+        found = getattr(self._module, name)
+        if isinstance(found, ModuleType):
+            return HostFunctions(found)
+        return lambda *given, **named: _on_host(found(*_plain(given), **_plain(named)))
+
+
 class HostDevice:
     """The processor as a `dhsk.devices.Device`; counts what it did."""
 
     name = "cpu"  # as which it travels to workers
-    xp = np
+    xp = HostFunctions(np)
     strip_bytes = 1 << 16
 
     def __init__(self, folder: Path, room: int = 1 << 34) -> None:
@@ -70,11 +120,11 @@ class HostDevice:
 
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         """Copy."""
-        return array.copy()
+        return array.copy().view(HostArray)
 
     def get(self, array: NDArray[Any], out: NDArray[Any]) -> None:
         """Copy to an array of the same type."""
-        np.copyto(out, array, casting="no")
+        np.copyto(out, array.view(np.ndarray), casting="no")
 
     def launch(self, code: str, shape: tuple[int, int], arguments: Sequence[Any]) -> None:
         """Compile and run."""

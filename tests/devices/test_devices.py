@@ -59,14 +59,17 @@ def rows_for(kernel: Any, samples: NDArray[Any], dtype: str) -> NDArray[Any]:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_values_have_the_bits_of_the_processor(host: HostDevice, name: str, dtype: str) -> None:
-    """Given equal inner products, which one block of both has: each operation is IEEE's."""
+    """Given equal inner products, which are taken from the device: each operation is IEEE's."""
     kernel = KERNELS[name]
     rows = rows_for(kernel, COUNTS, dtype)
     host.strip_bytes = 1 << 30  # in strips numpy's products differ
     on_device = kernel.of_rows(rows)
-    assert host.taken == 1
+    products = (KERNELS["cosine"] if kernel.spherical else KERNELS["linear"]).of_rows(rows)
+    assert host.taken == 2
     with device("cpu"):
-        expected = kernel.of_rows(rows)
+        norms2 = kernel.norms2(rows)
+        expected = np.asarray(kernel.of_product(products, norms2, norms2))
+        kernel.make_symmetric(expected)
     np.testing.assert_array_equal(on_device, expected)
     assert on_device.dtype == dtype
 
@@ -199,6 +202,13 @@ MODELS: dict[str, Callable[[], Any]] = {
     "SVC of a linear kernel": lambda: dhsk.SVC(kernel="linear"),
     "HeatKernelRidge": lambda: dhsk.HeatKernelRidge(0.1),
     "NystromRidge": lambda: dhsk.NystromRidge(50, random_state=0),
+    "NystromRidge of all": lambda: dhsk.NystromRidge(
+        50, selection="uniform", oversampling=2, random_state=0
+    ),
+    "NystromSVC": lambda: dhsk.NystromSVC(50, selection="kmeans", random_state=0),
+    "NystromSVC, logistic": lambda: dhsk.NystromSVC(
+        50, C=1e3, loss="logistic", tol=1e-4, random_state=0
+    ),
 }
 
 
@@ -214,6 +224,21 @@ def test_models_predict_the_same(host: HostDevice, name: str) -> None:
         np.testing.assert_allclose(decide(OTHERS), found, atol=1e-9)
         of_cores = getattr(again, "decision_function", again.predict)(OTHERS)
     np.testing.assert_allclose(found, of_cores, atol=5e-3)
+
+
+def test_low_rank_is_computed_in_every_pass(host: HostDevice) -> None:
+    """Of classes, folds, C and ranks, with Hessians, a line search and what is held out."""
+    y = np.where(TARGET > 1, 1, TARGET)
+    how: Any = {"C": [0.1, 1e4], "cv": 3, "kernels": HEAT, "search": "full"}
+    how["low_rank"] = dhsk.LowRank([20, 40])
+    found = dhsk.cross_validate(COUNTS, y, **how)
+    taken = host.taken
+    assert taken > 2 * 30  # passes of each rank
+    with device("cpu"):
+        expected = dhsk.cross_validate(COUNTS, y, **how)
+    assert host.taken == taken
+    for one, other in zip(found.rows, expected.rows, strict=True):
+        assert one.score == pytest.approx(other.score, abs=5e-3)
 
 
 def test_a_matrix_larger_than_working_sets(host: HostDevice) -> None:

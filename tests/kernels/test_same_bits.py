@@ -192,3 +192,8 @@ def test_functions_are_rounded_to_nearest() -> None:
 
 if __name__ == "__main__":
     sys.stdout.write(written())
+
+
+def test_sums_of_floats_are_those_of_all_pythons() -> None:
+    """Each sum is rounded; Python's own `sum` keeps what was lost from Python 3.12 on."""
+    assert rounded.total([2.0**53, 1.0, -(2.0**53)]) == 0.0

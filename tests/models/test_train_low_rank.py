@@ -126,8 +126,8 @@ def small_room(monkeypatch: pytest.MonkeyPatch, factors: int) -> None:
 def leave(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
     """Leave the solver so many bytes."""
 
-    def short(*words: Any) -> Share:
-        return replace(plan_low_rank(*words), room=room)
+    def short(*words: Any, **named: Any) -> Share:
+        return replace(plan_low_rank(*words, **named), room=room)
 
     monkeypatch.setattr("dhsk.models.train_low_rank.plan_low_rank", short)
 

@@ -127,7 +127,7 @@ def _balanced(knots: list[float], errors: list[float]) -> list[float]:
         (b - a) * rounded.power(max(error, tiny), -_PULL / 2)
         for a, b, error in zip(knots[:-1], knots[1:], errors, strict=True)
     ]
-    scale = (knots[-1] - knots[0]) / sum(gaps)
+    scale = (knots[-1] - knots[0]) / rounded.total(gaps)
     moved = [knots[0]]
     for gap in gaps[:-1]:
         moved.append(moved[-1] + gap * scale)
@@ -156,7 +156,7 @@ def next_zeros(series: HeatSeries, distance: float, count: int) -> list[float]:
 def _newton(slope: Callable[[float], float], found: list[float], start: float) -> float:
     x = start
     for _ in range(60):
-        total = slope(x) - sum(1.0 / (z - x) for z in found)
+        total = slope(x) - rounded.total(1.0 / (z - x) for z in found)
         if not abs(total) > 1e-3:  # beyond a distance of 1000 nothing is gained
             return math.inf
         step = 1.0 / total

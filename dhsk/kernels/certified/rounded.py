@@ -5,7 +5,10 @@ coefficients of kernels come from them, kernels would differ too. flint's precis
 process: hold `profile.building`, but for `log_of_whole`.
 """
 
+from collections.abc import Iterable
 from decimal import Context, Decimal
+from functools import reduce
+from operator import add
 from typing import Final
 
 from flint import arb, ctx
@@ -14,6 +17,11 @@ _BITS: Final = 128
 """A value is within 2^-128 of its size: no float is missed but once in 2^75."""
 
 _DIGITS: Final = 40
+
+
+def total(terms: Iterable[float]) -> float:
+    """Sum from the left; Python's own `sum` has other last digits from Python 3.12 on."""
+    return reduce(add, terms, 0.0)
 
 
 def exp(x: float) -> float:
