@@ -60,13 +60,13 @@ class ColumnBlock:
 
 def column_blocks(columns: Any, coef: Floats, ends: Sequence[int] = ()) -> list[ColumnBlock]:
     """Columns in the blocks of `combined`; `ends` are those of `Combination`."""
-    found = []
+    places, found = [slice(*pair) for pair in pairwise((0, *ends))], []
     for some in blocks(columns.shape[0], COMBINED_COLUMNS):
         own, groups = coef[some], []
-        for start, end in pairwise((0, *ends)):
-            used = np.flatnonzero(own[:, start:end].any(axis=1))
-            weights = np.ascontiguousarray(own[used, start:end].T)
-            groups.append((slice(start, end), used, weights))
+        has = np.logical_or.reduceat(own != 0, [p.start for p in places], axis=1) if places else own
+        for number, place in enumerate(places):
+            used = np.flatnonzero(has[:, number])
+            groups.append((place, used, np.ascontiguousarray(own[used, place].T)))
         found.append(ColumnBlock(columns[some], own, groups))
     return found
 

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from queue import SimpleQueue
 from threading import Thread
 from time import perf_counter
@@ -273,22 +274,22 @@ class _Trial:
         found = self._fits - missing
         advance = counter(self.options.report, "fits of scikit-learn", self._fits, found)
         spent, done = 0.0, 0
-        for C in self.method.C:
-            entries = []
-            for fold in range(self._folds):
-                entry = self._kept(C, fold)
-                if entry is None:
-                    expected = spent / done * missing if done else 0.0
-                    if expected > LENIENCE * allowed:
-                        return _too_long(expected)
-                    entry = self._fitted(C, fold)
-                    if not np.isfinite(entry[0]):
-                        return f"cannot be scored by {self.grid.scoring.name}"
-                    self._keep(C, fold, entry)
-                    spent, done = spent + entry[1], done + 1
-                    advance(1)
-                entries.append(entry)
-            self.found.append(self._candidate(C, entries))
+        entries: dict[float | None, list[tuple[float, float]]] = {C: [] for C in self.method.C}
+        # Fold by fold: after one the time of all is known, while a large C takes much of it.
+        for fold, C in product(range(self._folds), self.method.C):
+            entry = self._kept(C, fold)
+            if entry is None:
+                expected = spent / done * missing if done >= len(self.method.C) else 0.0
+                if expected > LENIENCE * allowed:
+                    return _too_long(expected)
+                entry = self._fitted(C, fold)
+                if not np.isfinite(entry[0]):
+                    return f"cannot be scored by {self.grid.scoring.name}"
+                self._keep(C, fold, entry)
+                spent, done = spent + entry[1], done + 1
+                advance(1)
+            entries[C].append(entry)
+        self.found += [self._candidate(C, own) for C, own in entries.items()]
         return ""
 
     def _candidate(self, C: float | None, entries: Sequence[tuple[float, float]]) -> Baseline:

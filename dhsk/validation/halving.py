@@ -8,6 +8,7 @@ Rejected: folds that are added one by one, as in racing (all folds share what is
 """
 
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -161,7 +162,7 @@ class Survivors:
             if not contends:
                 kept = {top.label: top}
             for cell in list(kept.values())[: 1 if last else KERNELS]:
-                tried = sorted({other.penalty for other in own if other.label == cell.label})
+                tried = _told_apart([c for c in own if c.label == cell.label], rows_of_cell)
                 found[cell.label] = _around(cell.penalty, tried) if contends else (cell.penalty,)
         return cls(found)
 
@@ -185,7 +186,7 @@ class Survivors:
 def _one_way(
     cells: list[Cell], rows_of_cell: Mapping[GridPoint, Sequence[Row]], sizes: FoldSizes
 ) -> list[Cell]:
-    """Cells of one way of fits of several classes: against the rest only if pairs cannot win.
+    """Cells of one way of fits of several classes: against the rest only if it is surely better.
 
     On many samples it takes longer: each of its problems has all of them.
     """
@@ -194,7 +195,7 @@ def _one_way(
         return cells
     tops = (highest(ways[rest]) for rest in (True, False))
     apart = sizes.paired(*([row.score for row in rows_of_cell[top.point]] for top in tops))
-    return ways[apart.difference > CONTENDS * apart.standard_error]
+    return ways[not apart.within]
 
 
 def _steepest(near: Sequence[Comparison]) -> Comparison:
@@ -206,9 +207,26 @@ def _steepest(near: Sequence[Comparison]) -> Comparison:
     return min(nearest, key=lambda one: (one.cell.time or 0.0, one.difference))
 
 
+def _told_apart(
+    cells: Sequence[Cell], rows_of_cell: Mapping[GridPoint, Sequence[Row]]
+) -> list[float]:
+    """Values of C of a kernel, ascending, but those whose scores are all those of the one before.
+
+    No sample is beyond the margin there, and a larger C changes nothing.
+    """
+    found: list[float] = []
+    before: list[float] = []
+    for cell in sorted(cells, key=lambda cell: cell.penalty):
+        scores = [row.score for row in rows_of_cell[cell.point]]
+        if scores != before:
+            found.append(cell.penalty)
+        before = scores
+    return found
+
+
 def _around(value: float, tried: Sequence[float]) -> tuple[float, ...]:
-    """A value and its neighbours."""
-    place = tried.index(value)
+    """The nearest of some ascending values that is not larger, and its neighbours."""
+    place = bisect_right(tried, value) - 1
     return tuple(tried[max(0, place - 1) : place + 2])
 
 

@@ -8,7 +8,8 @@ from dhsk.errors import InputError
 from dhsk.gram.derive import product_kernel
 from dhsk.kernels import CosineKernel, Kernel
 from dhsk.objects.places import Place
-from dhsk.results.columns import TFIDF, Row
+from dhsk.results.columns import TFIDF, Row, rows_by_point, summarise
+from dhsk.results.decision import highest
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
 from dhsk.samples.weighted import TFIDF as MAP
@@ -189,7 +190,9 @@ class Runs:
     def extend(self, table: Place | None) -> None:
         """Try larger or smaller C, in units of the spread, while that pays."""
         for stages, _ in self.runs:
-            stages.extend(Wanted([], look=False, scale_C=True))
+            rows = rows_of(self.tried)
+            best = rows_by_point(rows)[highest(summarise(rows)).point]
+            stages.extend(Wanted([], look=False, scale_C=True), best, self.earlier)
         self._write(table)
 
     def _write(self, table: Place | None) -> None:

@@ -1,8 +1,9 @@
 """Stages of a grid: the kernels that were asked for, then other times and other values of C."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from dhsk.validation.grid_progress import GridProgress
 from dhsk.validation.input import Square
 from dhsk.validation.search import SEARCHED, is_linear, next_penalties, next_scales
 from dhsk.validation.start import first_scales, least_scale
+
+_SURE: Final = 2.0
+"""Standard errors from which on a C is surely worse than another one."""
 
 
 @dataclass(frozen=True)
@@ -188,13 +192,20 @@ class Stages:
         quick = sum(map(self.engine.relative_work, kernels)) / max(1, len(kernels))
         return quick * sum(map(self.grid.work_of, grid.ways)) / self.grid.work
 
-    def extend(self, wanted: Wanted) -> None:
-        """Try larger or smaller C while that pays.
+    def extend(self, wanted: Wanted, best: Sequence[Row], earlier: Sequence[Row]) -> None:
+        """Try larger or smaller C while that pays, given the best cell and rows of a sample.
 
-        That is where the C at an end is better than the next one by more than a standard error.
+        That is where the C at an end is better than the next one by more than a standard error,
+        and could get within one of the best cell by as much again: scores have one hill over C,
+        and flatten towards its top. And where what is tried was not surely worse on the sample.
         """
         sizes = self.grid.splitting.sizes(self.grid.repeats, len(self.grid.y))
-        self._other_penalties(wanted, sizes)
+
+        def pays(cell: Cell, tried: Mapping[float, float]) -> bool:
+            own = self._may_win(cell, tried, sizes, best)
+            return own and not _was_worse(cell, next_penalties(tried), sizes, earlier)
+
+        self._other_penalties(wanted, pays)
 
     def kernel_of(self, label: str) -> Kernel | None:
         """A kernel by its label with the prefix; None if it was not tried here."""
@@ -267,16 +278,20 @@ class Stages:
                 return
             self._note(self._run(candidates(self.square, scales, None), wanted), why)
 
-    def _other_penalties(self, wanted: Wanted, sizes: FoldSizes | None = None) -> None:
+    def _other_penalties(
+        self,
+        wanted: Wanted,
+        pays: Callable[[Cell, Mapping[float, float]], bool] = lambda cell, tried: True,  # noqa: ARG005
+    ) -> None:
         """Try larger or smaller C at the best kernel of each family, if its best C is an end.
 
-        With the sizes of the folds, only where it is surely better than the next C.
+        And if it pays, by the best cell and the means of its kernel by C.
         """
         while True:
             asked: dict[tuple[tuple[float, ...], MultiClass], list[Cell]] = {}
             for cell, tried in self._families():
                 values = next_penalties(tried)
-                if values and (sizes is None or self._is_sure(cell, tried, sizes)):
+                if values and pays(cell, tried):
                     way: MultiClass = "ovr" if is_rest(cell.label) else "ovo"
                     asked.setdefault((tuple(values), way), []).append(cell)
             for (further, way), cells in asked.items():
@@ -288,14 +303,19 @@ class Stages:
             if not asked:
                 return
 
-    def _is_sure(self, best: Cell, tried: Mapping[float, float], sizes: FoldSizes) -> bool:
-        """Whether the best C, at an end, is better than the next by more than a standard error."""
+    def _may_win(
+        self, cell: Cell, tried: Mapping[float, float], sizes: FoldSizes, best: Sequence[Row]
+    ) -> bool:
+        """Whether values of C beyond that of a cell, at an end, may change what is chosen."""
         values = sorted(tried)
-        other = values[1] if best.penalty == values[0] else values[-2]
+        other = values[1] if cell.penalty == values[0] else values[-2]
         rows = rows_by_point(self.rows)
-        near = next(p for p in rows if p.label == best.label and p.penalty == other)
-        scores = ([row.score for row in rows[p]] for p in (best.point, near))
-        return not sizes.paired(*scores).within
+        near = next(p for p in rows if p.label == cell.label and p.penalty == other)
+        own, next_, top = (
+            [row.score for row in some] for some in (rows[cell.point], rows[near], best)
+        )
+        gain, behind = sizes.paired(own, next_), sizes.paired(top, own)
+        return not gain.within and behind.difference - gain.difference <= behind.standard_error
 
     def _families(self) -> Iterator[tuple[Cell, dict[float, float]]]:
         """Best cell of each family of kernels; and means by C at its kernel and rank."""
@@ -304,6 +324,27 @@ class Stages:
             best = max((c for c in cells if c.kernel == family), key=_mean)
             own = [c for c in cells if (c.label, c.rank) == (best.label, best.rank)]
             yield best, {cell.penalty: _mean(cell) for cell in own}
+
+
+def _was_worse(
+    cell: Cell, values: Sequence[float], sizes: FoldSizes, earlier: Sequence[Row]
+) -> bool:
+    """Whether the first of some values of C was surely worse than a cell's on the last sample.
+
+    What is surely worse on some thousand samples is rarely the best on all.
+    """
+    last = max((row.sample or 0 for row in earlier), default=0)
+    scores = {
+        penalty: [row.score for row in rows]
+        for point, rows in rows_by_point(r for r in earlier if r.sample == last).items()
+        if point.label == cell.label
+        for penalty in [point.penalty]
+    }
+    nearest = min(values, key=lambda value: abs(math.log(value / cell.penalty)))
+    if not {nearest, cell.penalty} <= scores.keys():
+        return False
+    apart = sizes.paired(scores[cell.penalty], scores[nearest])
+    return apart.difference > _SURE * apart.standard_error
 
 
 def rows_of(tried: Sequence[TriedKernel]) -> list[Row]:

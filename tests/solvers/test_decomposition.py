@@ -157,6 +157,20 @@ def test_pairs_share_columns() -> None:
     assert together.entries < 0.9 * alone.entries
 
 
+def test_pairs_that_share_little_read_no_more_than_alone() -> None:
+    """Each class against the rest has its own samples near the margin."""
+    y = np.repeat(np.arange(8), 250)
+    X = np.random.default_rng(4).normal(size=(2000, 2)) * 0.5 + 3.0 * np.c_[y % 4, y // 4]
+    K = np.exp(-((X[:, None] - X) ** 2).sum(-1) / 4)
+    pairs = make_pairs(y, np.ones((1, len(y))), [10.0], "ovr")
+    together, alone = Computed(K), Computed(K)
+    found = solve(together, pairs)
+    for pair in pairs:
+        solve(alone, [pair])
+    assert together.entries <= alone.entries
+    assert_solved(K, pairs, found)
+
+
 def test_bits_do_not_depend_on_threads() -> None:
     """Two threads give the bits of one."""
     K, y = separated(4, 900, 4, 0.05)

@@ -133,6 +133,21 @@ def test_a_method_that_turns_out_long_is_left(monkeypatch: pytest.MonkeyPatch) -
     assert len(found.left_out) == 2
 
 
+def test_how_long_a_method_takes_is_known_after_a_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all values of C, of which one may take most of the time."""
+    begun: list[float] = []
+
+    def fitted(_: Any, C: float, fold: int) -> tuple[float, float]:
+        begun.append(C)
+        return 1.0, 1e9 if C > 1 else 0.0
+
+    monkeypatch.setattr(baselines._Trial, "_seconds_of_a_fit", lambda _: 0.0)
+    monkeypatch.setattr(baselines._Trial, "_fitted", fitted)
+    X, y = counts()
+    dhsk.cross_validate(X, y, cv=5)
+    assert begun == 2 * list(baselines.OF_COUNTS[0].C)
+
+
 def test_a_method_that_fails_does_not_lose_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its error is the reason why it was left out."""
 

@@ -2,7 +2,9 @@
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,12 @@ from dhsk.results.columns import ONE_VS_REST, GridPoint, Row
 from dhsk.results.paired import FoldSizes
 from dhsk.samples import open_samples
 from dhsk.samples.taken import taken
+from dhsk.validation.cells import Cells
 from dhsk.validation.folds import divide
 from dhsk.validation.grid import Grid, make_grid
+from dhsk.validation.grid_progress import GridProgress
 from dhsk.validation.halving import Survivors, members_of_sample, sizes_of_rounds
+from dhsk.validation.stages import Finalist, Stages, Wanted
 from dhsk.validation.start import few_of
 
 N = 300
@@ -162,6 +167,70 @@ def test_the_best_of_each_family_goes_on() -> None:
     assert {(p.label, p.C) for p in last.points(ROUND)} == {
         (label, C) for label, own in last.C.items() for C in own
     }
+
+
+def test_a_larger_C_of_the_same_scores_does_not_go_on() -> None:
+    """Nothing is beyond the margin there, so that it changes nothing."""
+    rows = [
+        *rows_of("heat s=1", 0.5, lowered(0.02)),
+        *rows_of("heat s=1", 1.0, BEST),
+        *rows_of("heat s=1", 2.0, BEST),
+        *rows_of("heat s=1", 4.0, lowered(0.001)),
+    ]
+    assert Survivors.of(rows[:15], SIZES, last=True).C == {"heat s=1": (0.5, 1.0)}
+    assert Survivors.of(rows, SIZES, last=True).C == {"heat s=1": (0.5, 1.0, 4.0)}
+
+
+class Scored:
+    """An engine that has the scores of fits."""
+
+    def __init__(self, scores: dict[float, Sequence[float]]) -> None:
+        self.scores = scores
+
+    def relative_work(self, kernel: Any) -> float:
+        """All kernels take the same time."""
+        del kernel
+        return 1.0
+
+    def run(self, kernels: Any, *, scale_C: bool, grid: Any) -> list[Any]:
+        """Cells of a kernel at the values of C of the grid."""
+        del scale_C
+        rows = [row for C in grid.C for row in rows_of("cosine", C, self.scores[C])]
+        rows = [replace(row, C_scaled=row.C) for row in rows]
+        return [SimpleNamespace(kernel=kernels[0], C=list(grid.C), cells=Cells(rows, []))]
+
+
+TOP = tuple(score + 0.02 for score in BEST)
+
+
+@pytest.mark.parametrize(
+    ("sample", "top", "tried"),
+    [
+        ({}, BEST, [0.5, 0.15]),
+        ({0.5: lowered(0.01, 0.02)}, BEST, [0.5, 0.15]),
+        ({0.5: lowered(0.1, 0.02)}, BEST, []),
+        ({}, TOP, []),
+    ],
+    ids=["no sample", "not surely worse there", "surely worse there", "cannot win"],
+)
+def test_a_smaller_C_is_tried_where_it_may_win(
+    sample: dict[float, Sequence[float]], top: Sequence[float], tried: list[float]
+) -> None:
+    """The best C of those on all samples is the smallest, by 0.01."""
+    scores = {0.15: lowered(0.05), 0.5: lowered(0.02), 1.5: BEST, 5.0: lowered(0.01)}
+    grid = grid_of(100).at([1.5, 5.0])
+    told = GridProgress(lambda _: None)
+    told.begin(grid, None)
+    stages = Stages(Scored(scores), open_samples(np.ones((100, 3))), grid, told)  # type: ignore[arg-type]
+    wanted = Wanted([dhsk.CosineKernel()], look=False, scale_C=True)
+    stages.finish([Finalist(dhsk.CosineKernel(), (1.5, 5.0))], wanted, "")
+    earlier = [
+        replace(row, sample=60, C_scaled=row.C)
+        for C, own in ({1.5: BEST} | sample).items()
+        for row in rows_of("cosine", C, own)
+    ]
+    stages.extend(wanted, rows_of("heat", 1.0, top), earlier)
+    assert [C for one in stages.tried[1:] for C in one.C] == sorted(tried)
 
 
 def test_of_kernels_that_are_nearly_equal_the_steepest_goes_on() -> None:
