@@ -134,14 +134,15 @@ def approximate(
     m = how.count(samples.shape[0])
     # One thread and several give the same bits only with BLAS on one thread in both.
     with run.told(reading=1, **_GUESSES.get(how.method, {"features": 3})) as (run, _):
-        on_device = computed_on_device(samples, row_map, m)
+        kept = plan is not None and plan.whole
+        on_device = not kept and computed_on_device(samples, row_map, m)
         plan = plan or _plan(samples, row_map, m, run, on_device=on_device)
         placed = _placed(samples, row_map, plan, run, on_device=on_device)
         passes = KeptPasses(_entries(run, placed, m, plan))
         if passes.entries.folder is not None:
             mark = fingerprint or placed.fingerprint or row_map.scan(samples, Run()).fingerprint
-            key = [*_key(row_map, plan, how, m), seed, *["on a device"] * on_device]
-            name = digest_of("landmarks 2", mark, *key)
+            where = ["on a device"] if on_device else []
+            name = digest_of("landmarks 2", mark, *_key(row_map, plan, how, m), seed, *where)
             passes = replace(passes, name=name)
         return _Making(placed, plan, how, run, seed, passes).approximation(m)
 

@@ -95,7 +95,7 @@ class ComputedFeatures:
         assert basis is not None
         return basis.of(self.read()[inside])
 
-    def on_device(self, device: Device, basis: Basis, use: Callable[[Any], Any]) -> Any:
+    def computed_on(self, device: Device, basis: Basis, use: Callable[[Any], Any]) -> Any:
         """What a function returns of blocks as in `blocks`, which are on a device."""
         sides = [basis.kernel.prepared(rows) for rows in (self.read(), basis.landmarks)]
         one = basis.kernel.device_pass(sides[0][0].dtype)
@@ -308,4 +308,4 @@ def _of_span(
     def use(parts: Iterator[tuple[slice, Any]]) -> Any:
         return function(parts, *moved(device, along), *moved(device, shared))
 
-    return span.on_device(device, basis, use)
+    return span.computed_on(device, basis, use)

@@ -6,9 +6,10 @@ setting is a candidate as every kernel at every C is one, so both are chosen by 
 """
 
 import math
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from queue import SimpleQueue
 from threading import Thread
@@ -17,14 +18,14 @@ from typing import Any, Final
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 from scipy.sparse import vstack
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Indices
 from dhsk.costs import rough_seconds
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.workers import Workers
 from dhsk.progress import Progress, counter
 from dhsk.results.baselines import Baseline, Baselines
 from dhsk.results.columns import Row
@@ -35,6 +36,15 @@ from dhsk.validation.engine import CvOptions
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import METHODS
 from dhsk.validation.input import Square
+from dhsk.validation.methods import (
+    OF_COUNTS,
+    OF_TABLES,
+    ROUNDS,
+    TRIAL_ROUNDS,
+    Method,
+    MethodData,
+    timed_fit,
+)
 
 SHARE: Final = 0.2
 """Most seconds that all methods together may take unasked, as a part of those of the kernels."""
@@ -46,11 +56,6 @@ that it has done is lost then."""
 TRIAL: Final = 1000
 """Samples of the small fit by which the seconds of a method are estimated."""
 
-TRIAL_ROUNDS: Final = 10
-"""Rounds of boosting in that fit, of `ROUNDS`."""
-
-ROUNDS: Final = 100
-
 COPIES: Final = 4
 """Copies of the samples in memory: as read, as joined, the training part, and that as scaled."""
 
@@ -58,91 +63,6 @@ CACHE_BYTES: Final = 200_000_000
 """Cache of kernel values of scikit-learn's `SVC`."""
 
 _BLOCK_BYTES: Final = 16 * 2**20
-
-
-@dataclass(frozen=True)
-class _Method:
-    """A method of scikit-learn."""
-
-    name: str
-    steps: Callable[[float | None], Sequence[Any]]
-    """Steps of its pipeline, at a C."""
-    code: str
-    """The same as an expression, with {C} in the place of C."""
-    C: tuple[float | None, ...] = (0.1, 1.0, 10.0)
-    power: int = 1
-    """The seconds of a fit grow with this power of the number of samples."""
-    probabilities: bool = False
-    """Whether it has `predict_proba`."""
-
-    def made(self, C: float | None, trial: bool = False) -> Any:
-        """A pipeline that is not fitted; of a `trial` one that is fitted sooner."""
-        from sklearn.pipeline import make_pipeline
-
-        pipeline = make_pipeline(*self.steps(C))
-        if trial and "max_iter" in pipeline[-1].get_params() and self.probabilities:
-            pipeline[-1].set_params(max_iter=TRIAL_ROUNDS)
-        return pipeline
-
-
-def _tfidf(C: float | None) -> Sequence[Any]:
-    from sklearn.feature_extraction.text import TfidfTransformer
-    from sklearn.svm import LinearSVC
-
-    return TfidfTransformer(), LinearSVC(C=C, random_state=0)
-
-
-def _square_roots(C: float | None) -> Sequence[Any]:
-    from sklearn.preprocessing import FunctionTransformer, Normalizer
-    from sklearn.svm import LinearSVC
-
-    return Normalizer("l1"), FunctionTransformer(np.sqrt), LinearSVC(C=C, random_state=0)
-
-
-def _scaled(C: float | None) -> Sequence[Any]:
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    return StandardScaler(), SVC(C=C)
-
-
-def _boosted(C: float | None) -> Sequence[Any]:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    del C
-    return (HistGradientBoostingClassifier(max_iter=ROUNDS, random_state=0),)
-
-
-OF_COUNTS: Final = (
-    _Method(
-        "LinearSVC on tf-idf",
-        _tfidf,
-        "make_pipeline(TfidfTransformer(), LinearSVC(C={C}, random_state=0))",
-    ),
-    _Method(
-        "LinearSVC on square roots of proportions",
-        _square_roots,
-        'make_pipeline(Normalizer("l1"), FunctionTransformer(np.sqrt), '
-        "LinearSVC(C={C}, random_state=0))",
-    ),
-)
-
-OF_TABLES: Final = (
-    _Method(
-        "SVC(rbf) on scaled columns",
-        _scaled,
-        "make_pipeline(StandardScaler(), SVC(C={C}))",
-        C=(1.0, 10.0, 100.0),
-        power=2,
-    ),
-    _Method(
-        "HistGradientBoostingClassifier",
-        _boosted,
-        "HistGradientBoostingClassifier(random_state=0)",
-        C=(None,),
-        probabilities=True,
-    ),
-)
 
 
 def asked_for(given: bool | None, square: Square, *, default: bool) -> bool | None:
@@ -202,12 +122,14 @@ def baselines_of(
         return Baselines(left_out=("all are for counts, and some values are below 0",))
     tests = [test.tolist() for _, test in grid.folds]
     key = digest_of(X, grid.y, grid.weights, sklearn.__version__, grid.scoring.key, tests)
+    data = MethodData(X, grid.classes[grid.y], grid.weights)
+    at_once = min(options.resources.workers, own_room(options.memory) // need)
     tried: list[Baseline] = []
     left_out: list[str] = []
     options.report.expect_part(METHODS, len(methods))
     for method in methods:
         options.report.what = f"{method.name}, of scikit-learn"
-        trial = _Trial(method, X, grid, options, key)
+        trial = _Trial(method, data, grid, options, key, at_once)
         try:
             with options.report.part(METHODS, 1.0):
                 options.report(Progress("fits of scikit-learn", 0, 1))
@@ -236,12 +158,14 @@ def _whole(samples: Samples) -> Any:
 class _Trial:
     """A method on all folds of a grid."""
 
-    method: _Method
-    X: Any
+    method: Method
+    data: MethodData
     grid: Grid
     options: CvOptions
     key: str
     """Differs for other samples, labels, folds, weights and scorers."""
+    workers: int
+    """Workers that have room for a fit each."""
     found: list[Baseline] = field(default_factory=list)
     """Its candidates so far."""
 
@@ -260,7 +184,7 @@ class _Trial:
         missing = known.count(None)
         allowed = ends - perf_counter()
         if missing and allowed < math.inf:
-            expected = missing * self._seconds_of_a_fit()
+            expected = missing * self._seconds_of_a_fit() / self._at_once
             if expected > ends - perf_counter():
                 return _too_long(expected)
         return self._score_all(missing, allowed)
@@ -269,28 +193,52 @@ class _Trial:
     def _folds(self) -> int:
         return len(self.grid.folds)
 
+    @property
+    def _at_once(self) -> int:
+        """Fits at a time: of methods that take one core, and are scored fast where they come to."""
+        return (
+            max(1, self.workers) if self.method.power == 1 and not self.method.probabilities else 1
+        )
+
     def _score_all(self, missing: int, allowed: float) -> str:
         """Fit what is missing; return why not all of it."""
-        found = self._fits - missing
-        advance = counter(self.options.report, "fits of scikit-learn", self._fits, found)
-        spent, done = 0.0, 0
-        entries: dict[float | None, list[tuple[float, float]]] = {C: [] for C in self.method.C}
+        advance = counter(
+            self.options.report, "fits of scikit-learn", self._fits, self._fits - missing
+        )
         # Fold by fold: after one the time of all is known, while a large C takes much of it.
-        for fold, C in product(range(self._folds), self.method.C):
-            entry = self._kept(C, fold)
-            if entry is None:
-                expected = spent / done * missing if done >= len(self.method.C) else 0.0
-                if expected > LENIENCE * allowed:
-                    return _too_long(expected)
-                entry = self._fitted(C, fold)
+        cells = list(product(range(self._folds), self.method.C))
+        entries = {(fold, C): self._kept(C, fold) for fold, C in cells}
+        left = [cell for cell in cells if entries[cell] is None]
+        spent = 0.0
+        with closing(self._entries_of(left)) as found:
+            for done, ((fold, C), entry) in enumerate(zip(left, found, strict=True), 1):
                 if not np.isfinite(entry[0]):
                     return f"cannot be scored by {self.grid.scoring.name}"
                 self._keep(C, fold, entry)
-                spent, done = spent + entry[1], done + 1
+                entries[fold, C], spent = entry, spent + entry[1]
                 advance(1)
-            entries[C].append(entry)
-        self.found += [self._candidate(C, own) for C, own in entries.items()]
+                expected = spent / done * missing / self._at_once
+                if len(self.method.C) <= done < missing and expected > LENIENCE * allowed:
+                    return _too_long(expected)
+        for C in self.method.C:
+            own = [entries[fold, C] for fold in range(self._folds)]
+            self.found.append(self._candidate(C, [entry for entry in own if entry is not None]))
         return ""
+
+    def _entries_of(
+        self, cells: Sequence[tuple[int, float | None]]
+    ) -> Generator[tuple[float, float], None, None]:
+        """Scores and seconds of fits of some folds and C, in their order."""
+        if self._at_once == 1 or self.options.client is None:
+            yield from (self._fitted(C, fold) for fold, C in cells)
+            return
+        workers = Workers(self.options.client, self._at_once)
+        data = workers.share(self.data)
+        tasks = ((data, self.method, C, fold) for fold, C in cells)
+        with closing(workers.run(timed_fit, tasks, ordered=True)) as fits:
+            for (fold, _), (fitted, seconds) in zip(cells, fits, strict=True):
+                test = self.grid.folds[fold][1]
+                yield _in_background(partial(self._score, fitted, test)), seconds
 
     def _candidate(self, C: float | None, entries: Sequence[tuple[float, float]]) -> Baseline:
         code = self.method.code.replace("{C}", "" if C is None else f"{C:g}")
@@ -299,13 +247,13 @@ class _Trial:
 
     def _seconds_of_a_fit(self) -> float:
         """Seconds of a fit and its predictions, from those on few samples of a fold."""
-        train, test = self._parts(0)
+        train, test = self.data.train(0), self.grid.folds[0][1]
         some, few = train[:: -(-len(train) // TRIAL)], test[:: -(-len(test) // TRIAL)]
         if len(np.unique(self.grid.y[some])) < 2:
             some = train
         pipeline = self.method.made(self.method.C[-1], trial=True)
         begin = perf_counter()
-        _in_background(lambda: self._fit(pipeline, some, 0).predict(self.X[few]))
+        _in_background(lambda: self.data.fit(pipeline, some, 0).predict(self.data.X[few]))
         spent = perf_counter() - begin
         if self.method.probabilities:
             spent *= ROUNDS / TRIAL_ROUNDS
@@ -313,31 +261,16 @@ class _Trial:
 
     def _fitted(self, C: float | None, fold: int) -> tuple[float, float]:
         """Score of a candidate on a fold, NaN if the scorer fails, and the seconds."""
-        train, test = self._parts(fold)
+        train, test = self.data.train(fold), self.grid.folds[fold][1]
         pipeline = self.method.made(C)
         begin = perf_counter()
-        score = _in_background(lambda: self._score(self._fit(pipeline, train, fold), test))
+        score = _in_background(lambda: self._score(self.data.fit(pipeline, train, fold), test))
         return score, perf_counter() - begin
-
-    def _parts(self, fold: int) -> tuple[Indices, Indices]:
-        """Samples that a fold trains on, each once, and those that it holds out."""
-        return np.flatnonzero(self.grid.weights[fold] > 0), self.grid.folds[fold][1]
-
-    def _fit(self, pipeline: Any, train: Indices, fold: int) -> Any:
-        from sklearn.exceptions import ConvergenceWarning
-
-        weights: Floats = self.grid.weights[fold][train]
-        name = f"{pipeline.steps[-1][0]}__sample_weight"
-        weighted = {} if (weights == 1).all() else {name: weights}
-        labels: NDArray[Any] = self.grid.classes[self.grid.y[train]]
-        with warnings.catch_warnings():  # as people use it, with the iterations that it has
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return pipeline.fit(self.X[train], labels, **weighted)
 
     def _score(self, fitted: Any, test: Indices) -> float:
         labels = self.grid.classes[self.grid.y[test]]
         try:
-            return float(self.grid.scoring.scorer(fitted, self.X[test], labels))
+            return float(self.grid.scoring.scorer(fitted, self.data.X[test], labels))
         except Exception:  # noqa: BLE001  # a scorer may be anybody's function
             return math.nan
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client, LocalCluster
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -25,6 +26,7 @@ from dhsk.errors import InputError
 from dhsk.results.baselines import Baseline, Beside
 from dhsk.results.paired import PairedDifference
 from dhsk.validation import baselines
+from dhsk.validation.methods import Method
 
 NAMES = {
     one.__name__: one
@@ -53,7 +55,7 @@ def counts(n: int = 90, dim: int = 30, seed: int = 0) -> tuple[Any, NDArray[Any]
 def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Boosting takes a second for all folds otherwise."""
     slow = baselines.OF_TABLES[-1]
-    quick = baselines._Method(
+    quick = Method(
         slow.name,
         lambda _: (HistGradientBoostingClassifier(max_iter=3, random_state=0),),
         "HistGradientBoostingClassifier(max_iter=3, random_state=0)",
@@ -148,13 +150,29 @@ def test_how_long_a_method_takes_is_known_after_a_fold(monkeypatch: pytest.Monke
     assert begun == 2 * list(baselines.OF_COUNTS[0].C)
 
 
+def test_workers_fit_the_same(tmp_path: Path) -> None:
+    """Two fits at a time, one on each, with the scores of those made here one by one."""
+    X, y = counts()
+    here = dhsk.cross_validate(X, y, out=dhsk.Output(baselines=True), **ONE).baselines
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        out = dhsk.Output(tmp_path, baselines=True)
+        there = dhsk.cross_validate(X, y, client=client, out=out, **ONE).baselines
+    assert there.left_out == here.left_out == ()
+    names = [method.name for method in baselines.OF_COUNTS for _ in method.C]
+    assert [one.method for one in there.tried] == names
+    assert [one.scores for one in there.tried] == [one.scores for one in here.tried]
+
+
 def test_a_method_that_fails_does_not_lose_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its error is the reason why it was left out."""
 
     def failing(*_: Any) -> Any:
         raise ValueError("Only 32-bit\nindices")
 
-    monkeypatch.setattr(baselines._Trial, "_fit", failing)
+    monkeypatch.setattr("dhsk.validation.methods.MethodData.fit", failing)
     X, y = counts()
     result = dhsk.cross_validate(X, y, out=dhsk.Output(baselines=True), **ONE)
     assert result.baselines.tried == ()

@@ -1,0 +1,140 @@
+"""Common methods of scikit-learn beside which kernels are judged, and how one is fitted."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices
+
+TRIAL_ROUNDS: Final = 10
+"""Rounds of boosting in a fit that only tells the time, of `ROUNDS`."""
+
+ROUNDS: Final = 100
+
+_one_at_a_time = Lock()
+"""LIBLINEAR's random numbers are those of the process: two fits at a time would change both."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of scikit-learn."""
+
+    name: str
+    steps: Callable[[float | None], Sequence[Any]]
+    """Steps of its pipeline, at a C."""
+    code: str
+    """The same as an expression, with {C} in the place of C."""
+    C: tuple[float | None, ...] = (0.1, 1.0, 10.0)
+    power: int = 1
+    """The seconds of a fit grow with this power of the number of samples."""
+    probabilities: bool = False
+    """Whether it has `predict_proba`."""
+
+    def made(self, C: float | None, trial: bool = False) -> Any:
+        """A pipeline that is not fitted; of a `trial` one that is fitted sooner."""
+        from sklearn.pipeline import make_pipeline
+
+        pipeline = make_pipeline(*self.steps(C))
+        if trial and "max_iter" in pipeline[-1].get_params() and self.probabilities:
+            pipeline[-1].set_params(max_iter=TRIAL_ROUNDS)
+        return pipeline
+
+
+def _tfidf(C: float | None) -> Sequence[Any]:
+    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.svm import LinearSVC
+
+    return TfidfTransformer(), LinearSVC(C=C, random_state=0)
+
+
+def _square_roots(C: float | None) -> Sequence[Any]:
+    from sklearn.preprocessing import FunctionTransformer, Normalizer
+    from sklearn.svm import LinearSVC
+
+    return Normalizer("l1"), FunctionTransformer(np.sqrt), LinearSVC(C=C, random_state=0)
+
+
+def _scaled(C: float | None) -> Sequence[Any]:
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    return StandardScaler(), SVC(C=C)
+
+
+def _boosted(C: float | None) -> Sequence[Any]:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    del C
+    return (HistGradientBoostingClassifier(max_iter=ROUNDS, random_state=0),)
+
+
+OF_COUNTS: Final = (
+    Method(
+        "LinearSVC on tf-idf",
+        _tfidf,
+        "make_pipeline(TfidfTransformer(), LinearSVC(C={C}, random_state=0))",
+    ),
+    Method(
+        "LinearSVC on square roots of proportions",
+        _square_roots,
+        'make_pipeline(Normalizer("l1"), FunctionTransformer(np.sqrt), '
+        "LinearSVC(C={C}, random_state=0))",
+    ),
+)
+
+OF_TABLES: Final = (
+    Method(
+        "SVC(rbf) on scaled columns",
+        _scaled,
+        "make_pipeline(StandardScaler(), SVC(C={C}))",
+        C=(1.0, 10.0, 100.0),
+        power=2,
+    ),
+    Method(
+        "HistGradientBoostingClassifier",
+        _boosted,
+        "HistGradientBoostingClassifier(random_state=0)",
+        C=(None,),
+        probabilities=True,
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class MethodData:
+    """What methods are fitted to."""
+
+    X: Any
+    """Samples, (N, dim), dense or CSR."""
+    labels: NDArray[Any]
+    """(N,)."""
+    weights: Floats
+    """Weights of the samples by fold, (folds, N); 0 of those that it does not train on."""
+
+    def train(self, fold: int) -> Indices:
+        """Samples that a fold trains on, each once."""
+        return np.flatnonzero(self.weights[fold] > 0)
+
+    def fit(self, pipeline: Any, train: Indices, fold: int) -> Any:
+        """Fit a pipeline to samples of a fold."""
+        from sklearn.exceptions import ConvergenceWarning
+
+        weights: Floats = self.weights[fold][train]
+        name = f"{pipeline.steps[-1][0]}__sample_weight"
+        weighted = {} if (weights == 1).all() else {name: weights}
+        with warnings.catch_warnings():  # as people use it, with the iterations that it has
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return pipeline.fit(self.X[train], self.labels[train], **weighted)
+
+
+def timed_fit(data: MethodData, method: Method, C: float | None, fold: int) -> tuple[Any, float]:
+    """Fitted pipeline of a fold, and the seconds: the task that workers run."""
+    with _one_at_a_time:
+        begin = perf_counter()
+        return data.fit(method.made(C), data.train(fold), fold), perf_counter() - begin
