@@ -281,17 +281,17 @@ class Stages:
     def _other_penalties(
         self,
         wanted: Wanted,
-        pays: Callable[[Cell, Mapping[float, float]], bool] = lambda cell, tried: True,  # noqa: ARG005
+        pays: Callable[[Cell, Mapping[float, float]], bool] | None = None,
     ) -> None:
         """Try larger or smaller C at the best kernel of each family, if its best C is an end.
 
-        And if it pays, by the best cell and the means of its kernel by C.
+        `pays` tells whether that pays, by that cell and the means of its kernel by C.
         """
         while True:
             asked: dict[tuple[tuple[float, ...], MultiClass], list[Cell]] = {}
             for cell, tried in self._families():
                 values = next_penalties(tried)
-                if values and pays(cell, tried):
+                if values and (pays is None or pays(cell, tried)):
                     way: MultiClass = "ovr" if is_rest(cell.label) else "ovo"
                     asked.setdefault((tuple(values), way), []).append(cell)
             for (further, way), cells in asked.items():
