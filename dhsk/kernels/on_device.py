@@ -54,7 +54,7 @@ class DeviceRows:
 
 
 def memory_for(shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
-    """Memory to which a device copies, which the system has given before others wait for it."""
+    """Array of zeros to copy to, whose pages exist: first writes are slow, and others wait then."""
     found = np.empty(shape, dtype)
     found.fill(0)
     return found

@@ -116,7 +116,7 @@ def block_rows(row_bytes: int) -> int:
 
 
 def span_rows(n: int, row_bytes: float, *, on_device: bool = False) -> int:
-    """Rows of a span, from the number of samples and the bytes of a mapped one alone."""
+    """Rows of a span, from the number of samples, the bytes of a mapped one and the device."""
     (least, most), times = _SPAN_ROWS, _ON_DEVICE if on_device else 1
     rows = min(times * most, int(times * _SPAN_BYTES / max(1.0, row_bytes)), -(-n // _LEAST_SPANS))
     return max(least, rows)

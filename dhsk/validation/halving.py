@@ -186,7 +186,7 @@ class Survivors:
 def _one_way(
     cells: list[Cell], rows_of_cell: Mapping[GridPoint, Sequence[Row]], sizes: FoldSizes
 ) -> list[Cell]:
-    """Cells of one way of fits of several classes: against the rest only if it is surely better.
+    """Cells of one way of fits: one-vs-rest if it is better by more than a standard error.
 
     On many samples it takes longer: each of its problems has all of them.
     """
@@ -212,7 +212,7 @@ def _told_apart(
 ) -> list[float]:
     """Values of C of a kernel, ascending, but those whose scores are all those of the one before.
 
-    No sample is beyond the margin there, and a larger C changes nothing.
+    Usually no coefficient is at its bound there, so that a larger C has the same solution.
     """
     found: list[float] = []
     before: list[float] = []
