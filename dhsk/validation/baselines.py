@@ -195,10 +195,9 @@ class _Trial:
 
     @property
     def _at_once(self) -> int:
-        """Fits at a time: of methods that take one core, and are scored fast where they come to."""
-        return (
-            max(1, self.workers) if self.method.power == 1 and not self.method.probabilities else 1
-        )
+        """Fits at a time: on workers, those of methods that take one core and are scored fast."""
+        linear = self.method.power == 1 and not self.method.probabilities
+        return max(1, self.workers) if linear else 1
 
     def _score_all(self, missing: int, allowed: float) -> str:
         """Fit what is missing; return why not all of it."""

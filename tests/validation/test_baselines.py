@@ -150,10 +150,11 @@ def test_how_long_a_method_takes_is_known_after_a_fold(monkeypatch: pytest.Monke
     assert begun == 2 * list(baselines.OF_COUNTS[0].C)
 
 
-def test_workers_fit_the_same(tmp_path: Path) -> None:
+def test_workers_fit_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two fits at a time, one on each, with the scores of those made here one by one."""
     X, y = counts()
     here = dhsk.cross_validate(X, y, out=dhsk.Output(baselines=True), **ONE).baselines
+    monkeypatch.setattr(baselines._Trial, "_fitted", lambda *_: pytest.fail("fitted here"))
     with (
         LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
