@@ -89,7 +89,7 @@ def test_a_stopped_scheduler_ends_it(stoppable: DaskProcesses, tmp_path: Path) -
     process = stoppable.command(*GRAM, "--workers", "2", settings=SHORT)
     begun(process, tmp_path, GRAM)
     stoppable.scheduler.send_signal(signal.SIGSTOP)
-    code, output = ended(process, 25)
+    code, output = ended(process, HOPELESS_SECONDS)
     assert code == 4, output
     assert "the connection to the scheduler is lost" in output
     assert 100 < tiles_of(tmp_path / "g") < 94 * 95 // 2
@@ -110,7 +110,7 @@ def test_after_a_lost_scheduler_it_goes_on(
     process = dask_processes.command(*words, "--workers", "2", settings=SHORT)
     begun(process, tmp_path, words)
     dask_processes.scheduler.kill()
-    code, output = ended(process, 25)
+    code, output = ended(process, HOPELESS_SECONDS)
     assert code == 4, output
     assert "the connection to the scheduler is lost" in output
     assert not (tmp_path / "p.csv").exists()

@@ -11,10 +11,11 @@ import numpy as np
 
 import dhsk
 
-SHORT = ("DASK_DHSK__PROGRESS_TIMEOUT=8s", "DASK_DHSK__SCHEDULER_TIMEOUT=4s")
+SHORT = ("DASK_DHSK__PROGRESS_TIMEOUT=8s", "DASK_DHSK__SCHEDULER_TIMEOUT=10s")
+"""Shorter than a user's, and longer than a busy machine keeps a scheduler from its answer."""
 
 HOPELESS_SECONDS = 180
-"""Far more than these 8 s: where the first task was slow, as on a busy machine, five times its time
+"""Far more than these: where the first task was slow, as on a busy machine, five times its time
 counts, and Dask's limit for dead connections (30 s) with `PATIENCE_SECONDS` may come first."""
 
 GRAM = ("gram", "x.npy", "--tile", "64", "--out", "g")
