@@ -89,7 +89,7 @@ def test_a_stopped_scheduler_ends_it(stoppable: DaskProcesses, tmp_path: Path) -
     process = stoppable.command(*GRAM, "--workers", "2", settings=SHORT)
     begun(process, tmp_path, GRAM)
     stoppable.scheduler.send_signal(signal.SIGSTOP)
-    code, output = ended(process, HOPELESS_SECONDS)
+    code, output = ended(process, 60)
     assert code == 4, output
     assert "the connection to the scheduler is lost" in output
     assert 100 < tiles_of(tmp_path / "g") < 94 * 95 // 2
@@ -146,7 +146,7 @@ def test_no_worker_left_ends_it(stoppable: DaskProcesses, tmp_path: Path) -> Non
     begun(process, tmp_path, GRAM)
     for worker in stoppable.workers:
         worker.send_signal(signal.SIGSTOP)
-    code, output = ended(process, HOPELESS_SECONDS)
+    code, output = ended(process, 60)
     assert code == 4, output
     assert "no worker makes progress: worker tcp://" in output
     assert "holds tile" in output
