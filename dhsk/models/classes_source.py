@@ -12,7 +12,7 @@ from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel
 from dhsk.models.sources import RowsSource
 from dhsk.solvers.smo import padded
-from dhsk.solvers.sources import Combination, Panel, fill_symmetric, gathered
+from dhsk.solvers.sources import Combination, Panel, Source, fill_symmetric, gathered
 
 KEEP_COLUMNS: Final = 0.5
 """Share of a class's columns, added up over its pairs, from which on its matrix is kept."""
@@ -87,9 +87,9 @@ class ClassesSource(RowsSource):
         """Compute the values between two classes, above and below the diagonal."""
         above, left = self._rows[members[run]], self._rows[members[other]]
         down, across = blocks(above.shape[0], self._edge), list(blocks(left.shape[0], self._edge))
-        parts = ((above, i, left, j) for i in down for j in across)
+        parts, places = ((above, i, left, j) for i in down for j in across), np.arange(len(members))
         for i, j, values in self._executor.run(self._values, parts):
-            fill_symmetric(K, values, run.start + i.start, other.start + j.start)
+            fill_symmetric(K, values, places[run][i], places[other][j])
 
     def _square(self, c: int) -> NDArray[Any]:
         """Matrix of a class."""
@@ -97,6 +97,10 @@ class ClassesSource(RowsSource):
         if c not in self._kept:  # two threads may both compute it: the same values
             self._kept[c] = super().block(members)
         return self._kept[c][:, : len(members)]
+
+    def in_single(self, samples: Indices) -> Source | None:
+        """None where matrices of classes are kept, in float64."""
+        return None if self._keeps else super().in_single(samples)
 
     def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
         """Entries between some samples and groups of samples of one class each."""

@@ -251,6 +251,10 @@ class GramSource:
             return self, samples
         return RowsSource(self._rows.take(samples), self.G.kernel), np.arange(len(samples))
 
+    def in_single(self, samples: Indices) -> None:
+        """Not offered: tasks have a `RowsSource` where values are computed."""
+        del samples
+
     def expect_columns(self, share: float) -> None:
         """Nothing to prepare."""
 

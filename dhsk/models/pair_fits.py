@@ -144,6 +144,9 @@ class PairSolver:
         They are (values of C, samples, pairs), fold by fold.
         """
         classes, n_C = self._problems.classes, len(self.problems[k].C)
+        if all(fit.outside is not None for own in solved.fits for fit in own):
+            yield from self._seen(k, solved, folds)
+            return
         problems = problems_of_classes(len(classes), self.multi_class)
         done, total = 0, sum(map(len, folds))
         self.told(Progress(DECISIONS, done, total))
@@ -158,6 +161,17 @@ class PairSolver:
                 done += decided.shape[1]
                 self.told(Progress(DECISIONS, done, total))
                 yield decided
+
+    def _seen(self, k: int, solved: PairFits, folds: Sequence[Indices]) -> Iterator[Floats]:
+        """Decisions that came with the fits, which each have all samples."""
+        members, n_C = np.concatenate(self._problems.classes), len(self.problems[k].C)
+        for fold, test in enumerate(folds):
+            others = members[self.weights[fold][members] == 0]
+            order = np.argsort(others)
+            places = order[np.searchsorted(others, test, sorter=order)]
+            columns = range(fold * n_C, (fold + 1) * n_C)
+            own = [[fits[c].outside for fits in solved.fits] for c in columns]
+            yield np.ascontiguousarray(np.array(own)[:, :, places].transpose(0, 2, 1))
 
     def _decided(self, k: int, tests: Sequence[Indices], found: SupportVectors) -> Sequence[Floats]:
         """Decisions for the samples of some folds, which share what is read of the matrix."""

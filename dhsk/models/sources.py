@@ -80,11 +80,12 @@ class RowsSource:
         K[:, len(members) :] = 0.0
         if self._on_device is not None and self._on_device.block(members, K[:, : len(members)]):
             return K
+        places = np.arange(len(members))
         for i, j, values in self._blocks(self._rows[members]):
             if i == j:
                 K[i, j] = values
             else:
-                fill_symmetric(K, values, i.start, j.start)
+                fill_symmetric(K, values, places[i], places[j])
         return K
 
     def product(self, V: Floats) -> Floats:
@@ -166,6 +167,18 @@ class RowsSource:
     def for_task(self, samples: Indices) -> tuple[Source, Indices]:
         """The source itself: tasks on threads share its rows."""
         return self, samples
+
+    def in_single(self, samples: Indices) -> Source | None:
+        """Rows of some samples in float32, if they take less than their matrix then saves."""
+        if self.dtype == np.float32 or self._on_device is not None:
+            return None
+        rows: Any = self._rows
+        wide = isinstance(rows, np.ndarray) and 2 * rows.shape[1] > len(samples)
+        if wide or not _takes_single(self._kernel, rows):
+            return None
+        found = RowsSource(rows[samples].astype(np.float32), self._kernel, edge=self._edge)
+        found._executor = self._executor
+        return found
 
     def expect_columns(self, share: float) -> None:
         """Nothing to prepare."""

@@ -18,7 +18,7 @@ References
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -147,10 +147,20 @@ class Decomposition:
         # For those who go on, also in a call that resumes here.
         source.expect_columns(shared["share"])
         left = {k: state.b for k, state in states.items() if state.for_others}
-        return {k: self._fits(state) for k, state in states.items() if k not in left}, left
+        solved = {k: state for k, state in states.items() if k not in left}
+        return {k: self._fits(state, alone=len(pairs) == 1) for k, state in solved.items()}, left
 
-    def _fits(self, state: WorkingSet) -> list[Fit]:
-        return certify(state.pair.dual, state.b, state.f, state.work, self.tol)
+    def _fits(self, state: WorkingSet, *, alone: bool) -> list[Fit]:
+        """Fits, with the decision values of other samples where the pair has those of all."""
+        dual, f = state.pair.dual, state.f
+        fits = certify(dual, state.b, f, state.work, self.tol)
+        if not state.is_exact or not (alone or state.pair.second == REST):
+            return fits
+        others = [np.flatnonzero(box == 0) for box in dual.boxes]
+        return [
+            replace(fit, outside=dual.sign[own] - f[c, own] + fit.intercept)
+            for c, (fit, own) in enumerate(zip(fits, others, strict=True))
+        ]
 
 
 def _share(states: Iterable[WorkingSet]) -> float:
@@ -196,7 +206,7 @@ def _task(number: int, source: Source, state: WorkingSet, largest: int) -> SetTa
     pair, pool = state.pair, state.pool
     own, samples = source.for_task(pair.members[pool])
     b = state.b[:, state.members]
-    return SetTask(number, own, samples, pair.dual.part(pool), b, largest)
+    return SetTask(number, own, samples, pair.dual.part(pool), b, largest, state.single)
 
 
 # Gradients

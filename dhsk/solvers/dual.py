@@ -109,6 +109,9 @@ class Fit:
         Steps and time of the solver.
     converged
         Whether the violation is at most the tolerance.
+    outside
+        Decision values of the samples that the column does not train on, in order; None where
+        they were not computed on the way.
     """
 
     support: Indices
@@ -121,6 +124,7 @@ class Fit:
     steps: int
     seconds: float
     converged: bool
+    outside: Floats | None = None
 
 
 def most_steps(n: int) -> int:

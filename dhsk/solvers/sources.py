@@ -107,6 +107,12 @@ class Source(Protocol):
     def for_task(self, samples: Indices) -> tuple["Source", Indices]:
         """Source for a task that needs only some samples, and which of its samples they are."""
 
+    def in_single(self, samples: Indices) -> "Source | None":
+        """Source of some samples alone whose entries are computed in float32, for a task.
+
+        None where that is not safe, or saves nothing.
+        """
+
     def expect_columns(self, share: float) -> None:
         """Prepare for reading about this share of all columns."""
 
@@ -178,6 +184,10 @@ class ArraySource:
         """The matrix itself."""
         return self, samples
 
+    def in_single(self, samples: Indices) -> None:
+        """Nothing to save: entries are read."""
+        del samples
+
     def expect_columns(self, share: float) -> None:
         """Nothing to prepare."""
 
@@ -240,22 +250,23 @@ def _gather(K: NDArray[Any], rows: Indices, columns: Indices, out: NDArray[Any])
             out[i, j] = row[columns[j]]
 
 
-def fill_symmetric(K: NDArray[Any], values: NDArray[Any], row: int, column: int) -> None:
-    """Write a block of a symmetric matrix, and its transpose, from a row and a column on.
+def fill_symmetric(K: NDArray[Any], values: NDArray[Any], rows: Indices, columns: Indices) -> None:
+    """Write values at some rows and columns of a symmetric matrix, and at their transposes.
 
-    Measured on blocks of 1,024 in a matrix of 6,000: a quarter of the time of two assignments.
+    Measured on blocks of 1,024 in a matrix of 9,000, float64: 6 ns an entry where rows and columns
+    are one after the other and 10 where not, of which numpy's indexing takes 9 for each half.
     """
-    _fill_symmetric(K, values, row, column)
+    _fill_symmetric(K, values, rows, columns)
 
 
 @compiled()
-def _fill_symmetric(K: NDArray[Any], values: NDArray[Any], row: int, column: int) -> None:
+def _fill_symmetric(K: NDArray[Any], values: NDArray[Any], rows: Indices, columns: Indices) -> None:
     edge = 32  # a square of entries and of their transposes stays in the first cache
     for i in range(0, values.shape[0], edge):
         for j in range(0, values.shape[1], edge):
             for k in range(i, min(i + edge, values.shape[0])):
                 for m in range(j, min(j + edge, values.shape[1])):
-                    K[row + k, column + m] = values[k, m]
+                    K[rows[k], columns[m]] = values[k, m]
             for m in range(j, min(j + edge, values.shape[1])):
                 for k in range(i, min(i + edge, values.shape[0])):
-                    K[column + m, row + k] = values[k, m]
+                    K[columns[m], rows[k]] = values[k, m]

@@ -17,6 +17,7 @@ import numpy as np
 from dhsk.arrays import Floats, Indices
 from dhsk.solvers.dual import Dual, least_violation, most_steps, violation_and_intercept
 from dhsk.solvers.problems import Pair
+from dhsk.solvers.smo import SINGLE_TOLERANCE
 from dhsk.solvers.subproblem import SetSolution, excess_of, middles_of
 from dhsk.solvers.together import PairState
 
@@ -44,6 +45,13 @@ JOINING: Final = 1000
 SPARE: Final = 256
 """Least number of samples near the margin that join the set beside the violators: a quarter of the
 support vectors if those are more."""
+
+_EXACT, _ROUGH, _UNKNOWN = range(3)
+"""How far gradients are known: from float64 entries, from those of a set in float32, or not."""
+
+_SINGLE_ROUNDINGS: Final = 8 * float(np.finfo(np.float32).eps)
+"""Rounding of a gradient in float32, for entries and a norm of the coefficients of 1: that of the
+entries adds up like errors of random signs. More makes the set's violation on looking too large."""
 
 _DIGITS: Final = 9
 """Decimal digits in which the gradients of equal samples agree."""
@@ -97,6 +105,8 @@ class WorkingSet(PairState):
         Samples of the set, ascending.
     ring
         Samples nearest to those of the set, ascending, which join it if they are violators.
+    single
+        Whether entries in float32 will do for the problems on the set.
     solved
         Whether the problems are solved on the set, and not only begun.
     rows
@@ -110,10 +120,10 @@ class WorkingSet(PairState):
         whole matrix costs less.
     """
 
-    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "work", "members", "ring", "rows", "_is_stale")
+    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "work", "members", "ring", "rows", "_doubt")
 
     VALUES: ClassVar[tuple[str, ...]] = (
-        "left", "ended", "for_others", "violation", "solved", "_moved",
+        "left", "ended", "for_others", "violation", "single", "solved", "_moved",
         "_rounds", "_repeats", "_foresees", "_seen",
     )  # fmt: skip
 
@@ -133,9 +143,10 @@ class WorkingSet(PairState):
         self.left = [c for c in range(len(self.b)) if not dual.trivial(c)]
         self.ended, self.for_others = not self.left, False
         self.violation = 0.0 if self.ended else math.inf
+        self.single = tol / 2 >= SINGLE_TOLERANCE
         self.solved, self._moved = False, True
         self._rounds = self._repeats = 0
-        self._is_stale = np.ones(dual.shape[1], dtype=bool)
+        self._doubt = np.full(dual.shape[1], _UNKNOWN, np.uint8)
         self._tol, self._entry, self._largest, self._leave = tol, entry, largest, leave
         self._used = np.flatnonzero(dual.boxes.any(axis=0))
         n = len(self._used)
@@ -154,18 +165,27 @@ class WorkingSet(PairState):
         return np.array(self.left, dtype=np.intp)
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the gradients of all samples are exact, also of those that no column uses."""
+        return not self._doubt.any()
+
+    @property
     def support(self) -> Indices:
         """Samples with a coefficient in a column that is left."""
         return np.flatnonzero(self.b[self.left].any(axis=0))
 
     @property
     def unknown(self) -> Indices:
-        """Samples to look at whose gradients are not those of the present coefficients."""
-        return self.rows[self._is_stale[self.rows]]
+        """Samples to look at whose gradients are not those of the present coefficients.
+
+        Those of the last look, at all samples, are to be exact.
+        """
+        least = _ROUGH if len(self.rows) == len(self._used) else _UNKNOWN
+        return self.rows[self._doubt[self.rows] >= least]
 
     def note(self, rows: Indices) -> None:
         """Note that the gradients of some samples have been computed."""
-        self._is_stale[rows] = False
+        self._doubt[rows] = _EXACT
 
     @property
     def pool(self) -> Indices:
@@ -182,8 +202,9 @@ class WorkingSet(PairState):
         tired = bool(self.work[0].max() >= most_steps(self.pair.dual.shape[1]))
         self.solved = solution.finished or tired
         if self._moved:
-            self._is_stale[:] = True
-        self._is_stale[self.pool] = False
+            self._doubt[:] = _UNKNOWN
+        self._doubt[self.pool] = _ROUGH if solution.single else _EXACT
+        self.single &= self._rounding <= self._tol
         self.members = np.sort(self.pool[solution.inside])
         self.ring = np.setdiff1d(self.ring, self.members, assume_unique=True)
         if not self.solved:
@@ -191,6 +212,12 @@ class WorkingSet(PairState):
         self._rounds += 1
         if self._foresees:
             self._foresee_from_set()
+
+    @property
+    def _rounding(self) -> float:
+        """What rounding of the entries to float32 may do to a gradient, many times over."""
+        sizes = np.linalg.norm(self.b[self.left], axis=1)
+        return _SINGLE_ROUNDINGS * self._entry * float(sizes.max(initial=0.0))
 
     def _foresee_from_set(self) -> None:
         """Leave the pair to others if the set alone has too many support vectors."""
@@ -231,8 +258,8 @@ class WorkingSet(PairState):
 
     def judge(self) -> None:
         """Choose what is next, now that the gradients of `rows` are known."""
-        known = np.flatnonzero(~self._is_stale)
-        everywhere = len(known) == len(self._used)
+        known = np.flatnonzero(self._doubt < _UNKNOWN)
+        everywhere = not self._doubt[self._used].any()
         self.violation, left = self._unfinished(known)
         if everywhere:
             self.left = left
@@ -248,7 +275,10 @@ class WorkingSet(PairState):
         if left:
             before = self.members
             self._grow(known, excess, violators)
-        if not left or (not self._moved and np.array_equal(before, self.members)):
+            stuck = not self._moved and np.array_equal(before, self.members)
+            if stuck or not violators:  # or only rounding of the set's entries violates conditions
+                stuck, self.single = stuck and not self.single, False
+        if not left or stuck:
             self.ended = everywhere  # solved, or rounding lets nothing more be gained
             self._look_further()
             return

@@ -55,12 +55,16 @@ def assert_equal(found: Any, expected: list[Fit]) -> None:
                 assert own.dtype == value.dtype
             else:
                 assert repr(own) == repr(value if not isinstance(value, np.floating) else +value)
-                assert type(own) in (bool, int, float)
+                assert type(own) in (bool, int, float, type(None))
 
 
-def test_round_trip(tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", [False, True])
+def test_round_trip(others: bool, tmp_path: Path) -> None:
     """Exactly what was put, from another journal on the same folder."""
     plain = [replace(fit, intercept=float(fit.intercept)) for fit in fits()]
+    if others:
+        sizes = range(len(plain))
+        plain = [replace(fit, outside=np.full(n, 0.1)) for n, fit in zip(sizes, plain, strict=True)]
     put(Checkpoint(tmp_path / "new" / "folder"), "a", plain, REST)
     found = get(Checkpoint(tmp_path / "new" / "folder"), "a")
     assert found is not None
