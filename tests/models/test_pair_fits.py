@@ -142,3 +142,30 @@ def test_pairs_that_do_not_fit_are_solved_in_rounds(solver: PairSolver) -> None:
                 assert one.converged
                 assert one.objective == pytest.approx(other.objective, rel=1e-6)
     assert counts == [4] * 6
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_decisions_that_came_with_fits(classes: int, rng: Any) -> None:
+    """Those of the last look are what the matrix gives, in the order of the samples asked for."""
+    codes, X = rng.integers(0, classes, N), rng.normal(size=(N, 3))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 3)
+    folds = [np.flatnonzero(np.arange(N) % 3 == k) for k in range(3)]
+    weights = np.array([(np.arange(N) % 3 != k) * 1.0 for k in range(3)])
+    problems, way = [MatrixProblem(ArraySource(K), (1.0, 10.0))], "ovr" if classes > 2 else "ovo"
+    solver = PairSolver(codes, weights, TOL, problems, Threads(1), WHOLE, multi_class=way)
+    ((_, solved),) = solver.solved()
+    fits = [
+        [
+            replace(
+                fit, outside=K[np.ix_(others, pair.members[fit.support])] @ fit.coef + fit.intercept
+            )
+            for box, fit in zip(pair.dual.boxes, own, strict=True)
+            for others in [pair.members[box == 0]]
+        ]
+        for pair, own in zip(solver.pairs(), solved.fits, strict=True)
+    ]
+    computed = list(solver.held_out(0, solved, folds))
+    seen = list(solver.held_out(0, replace(solved, fits=fits), folds))
+    assert [one.shape for one in seen] == [one.shape for one in computed]
+    for one, other in zip(seen, computed, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)

@@ -17,7 +17,7 @@ from dhsk.execution.threads import Threads
 from dhsk.kernels import GaussianKernel
 from dhsk.models.sources import RowsSource
 from dhsk.solvers.decomposition import Decomposition, Round, RoundWatch
-from dhsk.solvers.dual import Fit
+from dhsk.solvers.dual import Fit, violation_and_intercept
 from dhsk.solvers.pairs import solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource, Combination, Panel
@@ -211,6 +211,75 @@ def test_a_wrong_start_is_left_early() -> None:
     assert len(fit.support) > 0.6 * len(y)
     assert max(source.blocks) == len(y)
     assert source.entries - len(y) ** 2 < 0.1 * len(y) ** 2
+
+
+class Rough(Computed):
+    """Entries that a task may have in float32, with errors."""
+
+    def __init__(self, K: Any, error: float) -> None:
+        super().__init__(K)
+        self.rough = 0
+        self._error = error
+
+    def in_single(self, samples: Indices) -> ArraySource:
+        """Some samples, with errors that are the same whenever they are asked for."""
+        self.rough += 1
+        errors = self._error * np.cos(np.outer(samples, samples))
+        return ArraySource((self._K[np.ix_(samples, samples)] + errors).astype(np.float32))
+
+
+@pytest.mark.parametrize("error", [1e-8, 1e-3])
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_sets_in_single(error: float, C: float) -> None:
+    """Whatever errors entries in float32 have, the matrix itself is solved; gradients are its own.
+
+    With small ones nothing else is read of it, but for looks.
+    """
+    tol, n = 1e-3, 600
+    K, y = separated(3, n, 2, 0.05)
+    fold = np.arange(n) % 3
+    pairs = make_pairs(y, np.array([(fold != k) * 1.0 for k in range(3)]), [C])
+    source = Rough(K, error)
+    found = solved(Decomposition(tol, 10**6), source, dict(enumerate(pairs)), Threads(1))
+    assert source.rough > 0
+    assert (error < 1e-6 and C < 10.0) == (not source.blocks)
+    (pair,) = pairs
+    for column, fit in enumerate(found[0]):
+        b = np.zeros(n)
+        b[fit.support] = fit.coef
+        own = pair.dual.sign - K[np.ix_(pair.members, pair.members)] @ b
+        violation, intercept = violation_and_intercept(pair.dual, column, b, own)
+        assert violation <= tol
+        assert fit.violation == pytest.approx(violation, abs=ROUNDING * np.abs(b).sum())
+        assert fit.intercept == pytest.approx(intercept, abs=ROUNDING * np.abs(b).sum())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_decisions_for_other_samples_come_along(classes: int) -> None:
+    """Of problems with all samples those that a column does not train on, from the last look."""
+    K, y = separated(5, 500, classes, 0.1)
+    fold = np.arange(len(y)) % 3
+    weights = np.array([(fold != k) * 1.0 for k in range(3)])
+    pairs = make_pairs(y, weights, [1.0, 10.0], "ovr" if classes > 2 else "ovo")
+    found = solve(Computed(K), pairs)
+    for k, pair in enumerate(pairs):
+        for column, fit in enumerate(found[k]):
+            others = pair.members[pair.dual.boxes[column] == 0]
+            expected = K[np.ix_(others, pair.members[fit.support])] @ fit.coef + fit.intercept
+            np.testing.assert_allclose(fit.outside, expected, rtol=0, atol=1e-10)
+            assert np.array_equal(np.sort(others), np.flatnonzero(fold == column // 2))
+
+
+def test_samples_that_nothing_uses_have_no_decisions() -> None:
+    """No look has their gradients; and pairs of three classes lack the samples of one."""
+    K, y = separated(5, 500)
+    weights = np.ones((2, len(y)))
+    weights[:, ::7] = weights[0, ::3] = weights[1, 1::3] = 0.0
+    pairs = make_pairs(y, weights, [1.0])
+    assert [fit.outside for fit in solve(Computed(K), pairs)[0]] == [None, None]
+    K, y = separated(5, 500, 3)
+    pairs = make_pairs(y, (np.arange(len(y)) % 2)[None] * 1.0, [1.0])
+    assert all(fit.outside is None for (fit,) in solve(Computed(K), pairs).values())
 
 
 def overlapping(n: int, shift: float, share: float, noise: float) -> tuple[Any, Any]:
