@@ -11,7 +11,7 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.config import FILE, config_option, write_config
-from dhsk.commands.connecting import connected_if_asked, wrong_out
+from dhsk.commands.connecting import HERE, connected_if_asked, wrong_out
 from dhsk.commands.console import hint, say_cost
 from dhsk.commands.cv_table import print_result
 from dhsk.commands.earlier_run import (
@@ -237,11 +237,6 @@ def _held_out(
     samples = open_samples_of(test, table, test_labels, vectorizer=vectorizer)
     labels = label_source(test_labels, test)
     return samples, read_labels(labels, samples.shape[0], min_classes=1, header=table.header)
-
-
-HERE: Final = 5000
-"""Most samples whose exact grid needs no cluster. Measured on two cores: starting one and its tasks
-are 11 s of 27 on 600 samples and 9 of 41 on 3,003; on 39,774 its processes are a tenth faster."""
 
 
 @click.command("cv")

@@ -170,7 +170,7 @@ class RowsSource:
 
     def in_single(self, samples: Indices) -> Source | None:
         """Rows of some samples in float32, if they take less than their matrix then saves."""
-        if self.dtype == np.float32 or self._on_device is not None:
+        if self.dtype == np.float32 or self.on_device:
             return None
         rows: Any = self._rows
         wide = isinstance(rows, np.ndarray) and 2 * rows.shape[1] > len(samples)

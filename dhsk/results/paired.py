@@ -71,6 +71,11 @@ class PairedDifference:
         return self.difference <= self.standard_error * (1 + _ROUNDING)
 
     @property
+    def is_sure(self) -> bool:
+        """Whether the first is better by more than two standard errors."""
+        return self.difference > 2.0 * self.standard_error
+
+    @property
     def words(self) -> str:
         """Difference and standard error: 0.0089 ± 0.0010."""
         return f"{self.difference:.4f} ± {self.standard_error:.4f}"

@@ -72,9 +72,6 @@ NEAREST: Final = 0.5
 KERNELS: Final = 3
 """Most kernels of a family that go on to a round that is not the last."""
 
-CONTENDS: Final = 2.0
-"""Standard errors below the best up to which a family may still win."""
-
 SEARCH_KERNELS: Final = 10
 """Kernels of a search, about."""
 
@@ -98,7 +95,7 @@ def sizes_of_rounds(search: Search, square: Square, grid: Grid, *, default: bool
         return []
     n = int(grid.counts.sum())
     each = 8 * (square.shape[1] if square.nnz is None else square.nnz / square.shape[0])
-    size = min(max(FIRST[0], min(FIRST[1], n // 5)), int(MOST_BYTES / each))
+    size = min(size_of_sample(n), int(MOST_BYTES / each))
     found: list[int] = []
     while n >= FEWEST and size * LEAST <= n and (found or _pays(grid, size)):
         found.append(size)
@@ -106,6 +103,11 @@ def sizes_of_rounds(search: Search, square: Square, grid: Grid, *, default: bool
         if size <= found[-1]:
             break
     return found
+
+
+def size_of_sample(n: int) -> int:
+    """Samples of the first round, about, of so many."""
+    return max(FIRST[0], min(FIRST[1], n // 5))
 
 
 def _pays(grid: Grid, size: int) -> bool:
@@ -153,8 +155,7 @@ class Survivors:
         for both in families.values():
             own = _one_way(both, rows_of_cell, sizes)
             top = highest(own)
-            behind = apart[top]
-            contends = behind.difference <= CONTENDS * behind.standard_error
+            contends = not apart[top].is_sure
             near = [one for one in comparisons(own, rows_of_cell, sizes) if one.within]
             kept: dict[str, Cell] = {}
             for one in [_steepest(near), *sorted(near, key=lambda one: one.difference)]:

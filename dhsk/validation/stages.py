@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from dhsk.validation.grid_progress import GridProgress
 from dhsk.validation.input import Square
 from dhsk.validation.search import SEARCHED, is_linear, next_penalties, next_scales
 from dhsk.validation.start import first_scales, least_scale
-
-_SURE: Final = 2.0
-"""Standard errors from which on a C is surely worse than another one."""
 
 
 @dataclass(frozen=True)
@@ -343,8 +340,7 @@ def _was_worse(
     nearest = min(values, key=lambda value: abs(math.log(value / cell.penalty)))
     if not {nearest, cell.penalty} <= scores.keys():
         return False
-    apart = sizes.paired(scores[cell.penalty], scores[nearest])
-    return apart.difference > _SURE * apart.standard_error
+    return sizes.paired(scores[cell.penalty], scores[nearest]).is_sure
 
 
 def rows_of(tried: Sequence[TriedKernel]) -> list[Row]:

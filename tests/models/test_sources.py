@@ -238,6 +238,30 @@ def test_matrix_for_a_task(source: tuple[Source, Any]) -> None:
     close(own.block(inside)[:, :50], K[np.ix_(members, members)], found.dtype)
 
 
+def test_samples_of_a_task_in_single(source: tuple[Source, Any]) -> None:
+    """Entries of float64 rows in float32, of some samples alone; of nothing else."""
+    (found, K), members = source, np.arange(N)[:3:-1]
+    single = found.in_single(members)
+    if not isinstance(found, RowsSource) or found.dtype == np.float32:
+        assert single is None
+        return
+    assert single is not None
+    assert single.dtype == np.float32
+    block = single.block(np.arange(len(members)))[:, : len(members)]
+    assert block.dtype == np.float32
+    close(block, K[np.ix_(members, members)], block.dtype)
+
+
+@pytest.mark.parametrize(
+    ("dim", "kernel"), [(N, dhsk.CosineKernel()), (3, dhsk.PolynomialKernel(degree=3, offset=1.0))]
+)
+def test_what_has_nothing_in_single(dim: int, kernel: Any) -> None:
+    """Rows that take more than their matrix saves, and kernels whose values would be wrong."""
+    X = np.random.default_rng(0).random((N, dim))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    assert RowsSource(X, kernel).in_single(np.arange(N)) is None
+
+
 def test_diagonal(source: tuple[Source, Any]) -> None:
     """In float64."""
     found, K = source
