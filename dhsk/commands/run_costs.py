@@ -40,7 +40,7 @@ def exact_cost(
         peak = plan_exact(rows, counts, sizes, run.allowance).need.total
     else:
         products = gram.disk_bytes
-        fits = plan_fits(counts, np.dtype(dtype), 1, resources, on_sets=not store)
+        fits = plan_fits(counts, np.dtype(dtype), 1, resources, None if store else "working sets")
         peak = max(fits.need.total, gram.peak_bytes)
     entry = 2 * gram.multiply_adds / FLOPS
     model = int(SUPPORT * (rows.nbytes + 8 * rows.n * (len(sizes) - 1)))

@@ -149,17 +149,15 @@ def plan_fits(
     dtype: "np.dtype[Any]",
     n_kernels: int,
     resources: Resources,
-    *,
-    on_sets: bool = False,
-    on_rows: bool = False,
+    way: Way | None = None,
 ) -> Share:
     """Divide the memory among the fits of some kernels, whose matrices have this dtype.
 
-    With `on_sets`, all pairs of a kernel are solved together on working sets; those of a linear
-    kernel `on_rows`, with blocks for those that take many steps. Raises BudgetError if not even a
-    small part of a matrix fits.
+    By default each pair has a task, on its whole matrix or in rounds. On working sets all pairs of
+    a kernel are solved together; by coordinates those of a linear kernel, with blocks for those
+    that take many steps. Raises BudgetError if not even a small part of a matrix fits.
     """
-    on_sets = on_sets or on_rows
+    on_sets, on_rows = way is not None, way == "coordinates"
     own = counts.sets_bytes if on_sets else counts.client_bytes
     most = min(counts.most, 2 * BLOCK) if on_rows else counts.most
     block, beside = matrix_bytes(most, dtype), counts.vector_bytes + FIT_BASE_BYTES
@@ -198,8 +196,7 @@ def plan_fits(
         "code and tiles": at_once * FIT_BASE_BYTES,
     }
     need = MemoryNeed("exact fits", parts)
-    other: Way = "whole matrices" if whole else "rounds"
-    way: Way = "coordinates" if on_rows else "working sets" if on_sets else other
+    way = way or ("whole matrices" if whole else "rounds")
     in_all = tasks * counts.folds if split else tasks
     words = f"{tasks * counts.columns} SVMs in {in_all} tasks, {at_once} at a time, {_WORDS[way]}"
     ample = at_once >= resources.threads and not shared

@@ -36,6 +36,7 @@ from dhsk.models.sources import RowsShape, RowsSource
 from dhsk.progress import Progress
 from dhsk.samples import Samples
 from dhsk.solvers.decomposition import RoundWatch
+from dhsk.solvers.pairs import Way
 from dhsk.solvers.platt import fit_sigmoid
 from dhsk.solvers.problems import REST, WORDS, classes_of_problems, make_pairs
 from dhsk.solvers.smo import matrix_bytes
@@ -239,7 +240,8 @@ def _on_gram(
         share = share_of_fits(run.room, matrix_bytes(counts.most, G.dtype), 0, core_count())
         executor: Executor = Threads(share.at_once)
     else:
-        share = plan_fits(counts, G.dtype, 1, run.resources, on_sets=G.computed)
+        way: Way | None = "working sets" if G.computed else None
+        share = plan_fits(counts, G.dtype, 1, run.resources, way)
         executor = Workers(run.client, share.window)
         share = replace(
             share, split_folds=False, shared=0

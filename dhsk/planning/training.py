@@ -97,7 +97,7 @@ def exact_training(
         return replace(on_sets(one, 1), way=ON_WORKERS)
 
     def on_sets(counts: FitCounts, kernels: int) -> Share:
-        found = plan_fits(counts, dtype, kernels, gram.resources, on_sets=True)
+        found = plan_fits(counts, dtype, kernels, gram.resources, "working sets")
         return replace(found, whole=False)
 
     def cells() -> Share:

@@ -37,6 +37,7 @@ from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.ball import balls_about_few
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.eigenvalues import SMALL, leading_eigenvalues
+from dhsk.solvers.pairs import Way
 from dhsk.solvers.problems import REST, MultiClass, make_pairs, members_of_classes
 from dhsk.solvers.sources import ArraySource
 from dhsk.solvers.together import PREFIX
@@ -107,7 +108,8 @@ class ExactEngine:
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
         # The last way has the largest matrices.
         counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C, grid.ways[-1]), len(grid.y))
-        self._on_sets, self._layout = False, ""
+        self._way: Way | None = None
+        self._layout = ""
         self._plan = self._plan_of(counts, dtype, max(1, n_kernels))
         self._plan_on_rows = self._plan
 
@@ -121,11 +123,11 @@ class ExactEngine:
             read = not may_compute or self._options.stores_fit
             if read and (plan.whole or not (given or may_compute)):
                 return plan
-        self._on_sets = True
+        self._way = "working sets"
         if may_compute:
             matrices.compute_on_demand()
             self._options.report.expect_no_products()
-        return plan_fits(counts, dtype, n_kernels, self._resources, on_sets=True)
+        return plan_fits(counts, dtype, n_kernels, self._resources, self._way)
 
     def needs(self, kernels: Sequence[Kernel]) -> Needs:
         """Memory of products or of fits, which come one after the other."""
@@ -172,7 +174,7 @@ class ExactEngine:
         """Dual problem of a kernel: its matrix in units, and its values of C."""
         problem, C_scaled = in_units(matrix, C), None
         if scale_C:
-            columns = SPREAD_COLUMNS if self._on_sets or matrix.on_rows else None
+            columns = SPREAD_COLUMNS if self._way or matrix.on_rows else None
             with self._options.report.reading_values():
                 spread = problem.unit * spread_of(problem.source, columns)
             C_scaled = C
@@ -188,13 +190,13 @@ class ExactEngine:
         C_scaled: Sequence[float] | None,
     ) -> str:
         """Name of a problem in checkpoints."""
-        how = ["on working sets"] if self._on_sets or matrix.on_rows else []
+        how = ["on working sets"] if self._way or matrix.on_rows else []
         return digest_of(grid, list(problem.C), C_scaled, problem.unit, matrix.key, *how)
 
     def _cells(self, fits: KernelFits) -> Iterator[tuple[int, Cells]]:
         """Results of each kernel, by its number: from a checkpoint, or fitted and scored."""
         matrices, problems = fits.matrices, fits.named_problems
-        solver, missing = self._solver(self._grid.weights, problems, fits), []
+        solver, missing = self._solver(self._grid.weights, fits), []
         columns, told = self._grid.at(problems[0].C).columns, self._options.report
         for k, problem in enumerate(problems):
             kept = self._kept.get(problem.name, Cells.of_entry)
@@ -259,12 +261,14 @@ class ExactEngine:
         solved = self._with_balls(solver, k, fits)
         return rows_of_kernel(decisions, grid, solver.pairs(k), solved, names, C_scaled)
 
-    def _solver(
-        self, weights: Floats, problems: Sequence[MatrixProblem], fits: KernelFits
-    ) -> PairSolver:
+    def _solver(self, weights: Floats, fits: KernelFits) -> PairSolver:
         """Solver of all problems on some matrices."""
+        problems = fits.named_problems
         source, y = problems[0].source, self._grid.y
-        plan, balls = self._plan_on(weights, problems, fits), not (self._on_sets or fits.on_rows)
+        counts = FitCounts.of(make_pairs(y, weights, problems[0].C, fits.way), source.n)
+        way = "coordinates" if fits.on_rows else self._way
+        plan = plan_fits(counts, source.dtype, len(problems), self._resources, way)
+        balls = way is None
         if fits.on_rows:
             self._plan_on_rows = plan
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
@@ -292,21 +296,6 @@ class ExactEngine:
                 lambda one: self._options.report(progress_of(one, source.n)),
                 entries,
             ),
-        )
-
-    def _plan_on(
-        self, weights: Floats, problems: Sequence[MatrixProblem], fits: KernelFits
-    ) -> Share:
-        """Plan of problems on some matrices."""
-        source = problems[0].source
-        pairs = make_pairs(self._grid.y, weights, problems[0].C, fits.way)
-        return plan_fits(
-            FitCounts.of(pairs, source.n),
-            source.dtype,
-            len(problems),
-            self._resources,
-            on_sets=self._on_sets,
-            on_rows=fits.on_rows,
         )
 
     def _with_balls(self, solver: PairSolver, k: int, fits: PairFits) -> PairFits:
@@ -350,7 +339,7 @@ class ExactEngine:
         weights, one = problem.fold_weights, in_units(winner.matrix, [C])
         name = self._problem_name(name_of(self._grid, weights, [[]]), one, winner.matrix, None)
         fits = KernelFits(multi_class, [winner.matrix], [replace(one, name=name)], None, 1)
-        solver = self._solver(weights, fits.named_problems, fits)
+        solver = self._solver(weights, fits)
         row_map = RowMap(G.kernel, parse_sphere_map(G.sphere_map))
         (model,), solved = fit_models(problem, row_map, solver, G.staged_rows)
         counted = G.header.zero_rows
@@ -376,7 +365,7 @@ class ExactEngine:
         plan = self._plan_on_rows if winner.matrix.on_rows else self._plan
         values, exact = np.empty(0), False
         gram = gram_plan(made or self._matrices.square, self._resources)
-        if self._on_sets:
+        if self._way is not None:
             gram = [(what, value) for what, value in gram if what in ("matrix", "on disk")]
             gram.append(LEFT_OUT)
         elif self._options.eigenvalues is None and source.n > SMALL:

@@ -183,7 +183,7 @@ def test_working_sets_need_no_memory_for_passes(workers: int) -> None:
     resources = Resources(workers, 4, 4 * GB)
     with pytest.raises(dhsk.BudgetError):
         plan_fits(counts, FLOAT64, 5, resources)
-    found = plan_fits(counts, FLOAT64, 5, resources, on_sets=True)
+    found = plan_fits(counts, FLOAT64, 5, resources, "working sets")
     assert found.way == "working sets"
     assert not found.split_folds
     assert not found.held
