@@ -1,8 +1,9 @@
 """Cells of a grid: the fits of one kernel, and the rows of results that they give."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -105,13 +106,27 @@ def rows_of_kernel(
 ) -> Cells:
     """Score the fits of all problems on the samples of each fold.
 
-    `decisions` has those of each fold, (values of C, samples, problems), `names` the columns of the
-    kernel, `C_scaled` the values of C in units of the spread of the samples, or None. There is one
-    row for each fold and C.
+    `decisions` has those of each fold, (values of C, samples, problems); see `scored`.
+    """
+    rule = DecidedOneVsRest if pairs[0].second == REST else Decided
+    held_out = (column for fold in decisions for column in fold)
+    return scored(held_out, grid, rule, names, partial(certificate, pairs, solved), C_scaled)
+
+
+def scored(
+    held_out: Iterable[Floats],
+    grid: Grid,
+    rule: type[Decided],
+    names: KernelColumns,
+    proof_of: Callable[[int], Certificate],
+    C_scaled: Sequence[float] | None = None,
+) -> Cells:
+    """Score the decisions of each fold and C, fold by fold: a row for each of these columns.
+
+    `names` are the columns of the kernel, `proof_of` gives the certificate of a column of the grid,
+    and `C_scaled` are the values of C in units of the spread of the samples, or None.
     """
     rows, predicted, kept = [], [], []
-    rule = DecidedOneVsRest if pairs[0].second == REST else Decided
-    held_out: Iterable[Floats] = (column for fold in decisions for column in fold)
     sigmoids: Sequence[Floats | None] = [None] * grid.columns
     if grid.scoring.probabilities:
         held_out = list(held_out)
@@ -124,8 +139,7 @@ def rows_of_kernel(
             grid.scoring, decided, present, grid.classes, truth, rule, sigmoids[column]
         )
         point = names.at(grid.C[c], None if C_scaled is None else C_scaled[c])
-        proof = certificate(pairs, solved, column)
-        rows.append(Row(**vars(point), fold=fold, score=found, **vars(proof)))
+        rows.append(Row(**vars(point), fold=fold, score=found, **vars(proof_of(column))))
         predicted.append(guess.tolist())
         kept.append(decisions_one_vs_rest(decided, present, grid.classes, rule))
     return Cells(rows, predicted, kept).kept

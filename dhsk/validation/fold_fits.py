@@ -1,7 +1,7 @@
 """Fits of all folds, classes and C on the features of one kernel, and their scores."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -24,17 +24,11 @@ from dhsk.linear.passes import Columns, held_out_decisions
 from dhsk.linear.preconditioner import Factors
 from dhsk.linear.state import KeptSolve
 from dhsk.nystrom.spans import FeatureMatrix
-from dhsk.results.columns import Certificate, KernelColumns, Row
+from dhsk.results.columns import Certificate, KernelColumns
 from dhsk.run_progress import RunProgress
-from dhsk.validation.cells import Cells
+from dhsk.validation.cells import Cells, scored
 from dhsk.validation.grid import Grid
-from dhsk.validation.out_of_fold import Decisions
-from dhsk.validation.scores import (
-    DecidedOneVsRest,
-    decisions_one_vs_rest,
-    score,
-    sigmoids_of_folds,
-)
+from dhsk.validation.scores import DecidedOneVsRest
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +68,11 @@ class FoldFits:
         for number, some in enumerate(batches):
             for fold, c, fit in self._solved(number, some, values_of_C):
                 found.setdefault((fold, c), []).append(fit)
-        rows, predicted, kept = [], [], []
-        sigmoids = self._sigmoids(found, len(values_of_C))
-        for fold, c in sorted(found):
-            fits = found[fold, c]
-            point = names.at(values_of_C[c], None if C_scaled is None else C_scaled[c])
-            score, guess, decisions = self._score(fold, fits, sigmoids[c][fold])
-            proof = worst([fit.proof for fit in fits])
-            rows.append(Row(**vars(point), fold=fold, score=score, **vars(proof)))
-            predicted.append(guess)
-            kept.append(decisions)
-        return Cells(rows, predicted, kept).kept
+        columns = sorted(found.items(), key=lambda one: one[0])
+        held_out = (self._decisions(fold, fits) for (fold, _), fits in columns)
+        proofs = [worst([fit.proof for fit in fits]) for _, fits in columns]
+        grid = replace(self.grid, C=list(values_of_C))
+        return scored(held_out, grid, DecidedOneVsRest, names, proofs.__getitem__, C_scaled)
 
     def _batches(
         self, keys: list[tuple[int, int]], values_of_C: Sequence[float]
@@ -150,39 +138,11 @@ class FoldFits:
         parts = list(self.Z.map(held_out_decisions, (tested,), into, columns))
         return [np.concatenate(own) for own in zip(*parts, strict=True)]
 
-    def _sigmoids(
-        self, found: "dict[tuple[int, int], list[_Fit]]", n_C: int
-    ) -> list[list[Floats | None]]:
-        """Platt's sigmoids by C and fold; None if the scorer needs no probabilities."""
-        truth = [self.grid.y[test] for _, test in self.grid.folds]
-        n_classes, scoring = len(self.grid.classes), self.grid.scoring
-        decided = (
-            [(self._decisions(fold, found[fold, c]), y) for fold, y in enumerate(truth)]
-            for c in range(n_C)
-        )
-        return [
-            sigmoids_of_folds(own, scoring, n_classes, DecidedOneVsRest, self.grid.repeats)
-            for own in decided
-        ]
-
     def _decisions(self, fold: int, fits: "list[_Fit]") -> Floats:
         """Decisions of a fold's fits of all classes on its test samples, (n, J)."""
         test = self.grid.folds[fold][1]
         decisions = np.column_stack([fit.decisions for fit in fits]).astype(np.float64)
         return np.asarray(decisions[np.searchsorted(np.unique(test), test)])
-
-    def _score(
-        self, fold: int, fits: "list[_Fit]", sigmoids: Floats | None
-    ) -> tuple[float, list[int], Decisions]:
-        """Score of a fold's fits of all classes, the classes that they predict, decisions."""
-        test = self.grid.folds[fold][1]
-        present, classes = self.grid.present(fold), self.grid.classes
-        decided, truth = self._decisions(fold, fits), self.grid.y[test]
-        found, guess = score(
-            self.grid.scoring, decided, present, classes, truth, DecidedOneVsRest, sigmoids
-        )
-        kept = decisions_one_vs_rest(decided, present, classes, DecidedOneVsRest)
-        return found, guess.tolist(), kept
 
 
 @dataclass(frozen=True, eq=False)
