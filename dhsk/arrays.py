@@ -1,11 +1,11 @@
 """The few array types that cross the borders between rooms, and how rows are cut into blocks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 Floats: TypeAlias = NDArray[np.float64]
 """A float64 array of any shape."""
@@ -27,6 +27,21 @@ long."""
 def blocks(n: int, size: int) -> Iterator[slice]:
     """Slices of at most `size` that cover `range(n)`."""
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
+def numbered(parts: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:
+    """Consecutive blocks of rows with the indices of their first rows."""
+    first = 0
+    for part in parts:
+        yield first, part
+        first += part.shape[0]
+
+
+def stacked(parts: Sequence[Any]) -> Rows:
+    """Blocks of rows, all dense or all CSR, as one."""
+    sparse = isinstance(parts[0], csr_array)
+    rows: Rows = vstack(parts, format="csr") if sparse else np.concatenate(parts)
+    return rows
 
 
 class Marked(NamedTuple):

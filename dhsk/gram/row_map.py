@@ -1,13 +1,12 @@
 """Map of samples to the rows of a kernel: checked, mapped, in the type of the products."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
 
-from dhsk.arrays import Floats, Indices, Rows
+from dhsk.arrays import Floats, Indices, Rows, numbered, stacked
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.run import Run
 from dhsk.execution.threads import Threads
@@ -121,7 +120,7 @@ class RowMap:
             )
         blocks = self.blocks(samples, run=run, threads=threads)
         if samples.is_sparse:
-            return _stacked([rows for _, rows in blocks])
+            return stacked([rows for _, rows in blocks])
         whole = np.empty(samples.shape, self.dtype)
         for first, rows in blocks:
             whole[first : first + rows.shape[0]] = rows
@@ -131,15 +130,15 @@ class RowMap:
         """Map chosen samples, in any order, with repeats, to (chosen, dim)."""
         ascending, back = np.unique(chosen, return_inverse=True)
         parts: list[Any] = []
-        first = done = 0
-        for block in samples.blocks(rows_within(samples, BLOCK_BYTES)):
+        done = 0
+        for first, block in numbered(samples.blocks(rows_within(samples, BLOCK_BYTES))):
             stop = int(np.searchsorted(ascending, first + block.shape[0]))
             if stop > done:
                 parts.append(self._inside(samples, block, first, ascending[done:stop] - first))
-            first, done = first + block.shape[0], stop
+            done = stop
             if done == len(ascending):
                 break
-        return _stacked(parts)[back]
+        return stacked(parts)[back]
 
     def _inside(self, samples: Samples, block: Rows, first: int, inside: Indices) -> Rows:
         """Map chosen rows of a block."""
@@ -165,17 +164,3 @@ def mapped_bytes(n_samples: int, dim: int, nnz: int | None, itemsize: int) -> in
     if nnz is None:
         return itemsize * n_samples * dim
     return 2 * ((itemsize + 4) * nnz + 4 * n_samples)  # the blocks, and their concatenation
-
-
-def numbered(blocks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:
-    """Blocks with the indices of their first rows."""
-    first = 0
-    for block in blocks:
-        yield first, block
-        first += block.shape[0]
-
-
-def _stacked(blocks: list[Any]) -> Rows:
-    sparse = isinstance(blocks[0], csr_array)
-    rows: Rows = vstack(blocks, format="csr") if sparse else np.concatenate(blocks)
-    return rows

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import vstack
 
-from dhsk.arrays import Floats, Indices, Marked, Rows, blocks, union
+from dhsk.arrays import Floats, Indices, Marked, Rows, blocks, stacked, union
 from dhsk.execution.kept_pass import pass_of_call
 from dhsk.execution.limits import core_count
 from dhsk.execution.threads import Threads
@@ -112,10 +111,7 @@ class RowsCache:
         cores = core_count()
         size = max(1, -(-len(samples) // (_PARTS * cores)))
         parts = ((samples[part],) for part in blocks(len(samples), size))
-        found: list[Any] = list(Threads(cores).run(self._G.staged_rows, parts, ordered=True))
-        if isinstance(found[0], np.ndarray):
-            return np.concatenate(found)
-        return vstack(found, format="csr")
+        return stacked(list(Threads(cores).run(self._G.staged_rows, parts, ordered=True)))
 
 
 class GramSource:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import ROWS, SUPPORT, Indices, Rows
+from dhsk.arrays import ROWS, SUPPORT, Indices, Rows, numbered
 from dhsk.execution.memory import Allowance, MemoryNeed, Share, share_memory
 from dhsk.execution.resources import TASKS_PER_THREAD
 from dhsk.execution.run import Run
@@ -21,7 +21,7 @@ from dhsk.execution.tasks import Executor, told_as
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import Workers, borrow_client, in_task
 from dhsk.gram.memory import product_bytes
-from dhsk.gram.row_map import BLOCK_BYTES, RowMap, numbered
+from dhsk.gram.row_map import BLOCK_BYTES, RowMap
 from dhsk.models.fit_plan import PROCESS_BYTES
 from dhsk.models.sources import RowsShape
 from dhsk.progress import Progress

@@ -8,9 +8,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.sparse import csr_array, vstack
 
-from dhsk.arrays import Floats, Indices, Rows
+from dhsk.arrays import Floats, Indices, Rows, stacked
 from dhsk.nystrom.components import narrowed
 from dhsk.nystrom.kept_values import KeptPasses
 from dhsk.nystrom.placed import Placed
@@ -45,7 +44,7 @@ class InMemoryFactor:
     @property
     def landmarks(self) -> Rows:
         """Mapped rows of the pivots, (r, dim)."""
-        return _joined(self._rows)[: len(self._pivots)]
+        return stacked(self._rows)[: len(self._pivots)]
 
     @property
     def root(self) -> Floats:
@@ -157,7 +156,7 @@ class ComputedFactor:
     @property
     def landmarks(self) -> Rows:
         """Mapped rows of the pivots."""
-        return _joined(self._rows)[: len(self.root)]
+        return stacked(self._rows)[: len(self.root)]
 
     def of(self, chosen: Indices, rows: Rows) -> Floats:  # noqa: ARG002
         """F of some samples, given their rows."""
@@ -215,10 +214,3 @@ def _inverse(L: Floats) -> Floats:
     """Inverse of a lower triangular matrix."""
     found: Floats = solve_triangular(L, np.eye(len(L)), lower=True)
     return found
-
-
-def _joined(parts: list[Any]) -> Rows:
-    """Rows, dense or CSR, stacked vertically."""
-    sparse = isinstance(parts[0], csr_array)
-    rows: Rows = vstack(parts, format="csr") if sparse else np.concatenate(parts)
-    return rows

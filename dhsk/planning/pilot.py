@@ -13,9 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import vstack
 
-from dhsk.arrays import Indices, Rows
+from dhsk.arrays import Indices, Rows, numbered, stacked
 from dhsk.errors import InputError
 from dhsk.samples import Samples
 from dhsk.samples.scan import rows_within
@@ -154,11 +153,7 @@ def _taken(samples: Samples, chosen: Indices) -> Rows:
     """Some samples as the source has them, (chosen, dim), read in one pass."""
     ascending = np.sort(chosen)
     parts: list[Any] = []
-    first = 0
-    for block in samples.blocks(rows_within(samples, _READ_BYTES)):
+    for first, block in numbered(samples.blocks(rows_within(samples, _READ_BYTES))):
         inside = np.searchsorted(ascending, (first, first + block.shape[0]))
         parts.append(block[ascending[slice(*inside)] - first])
-        first += block.shape[0]
-    rows: Any = vstack(parts, format="csr") if samples.is_sparse else np.concatenate(parts)
-    taken: Rows = rows[np.searchsorted(ascending, chosen)]
-    return taken
+    return stacked(parts)[np.searchsorted(ascending, chosen)]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats, Rows, numbered
 from dhsk.errors import InputError, InputWarning
 from dhsk.kernels.rows import place_of
 from dhsk.samples.base import WrappedSamples
@@ -49,8 +49,8 @@ class ClippedSamples(WrappedSamples):
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         self._below.clear()
-        first, above = 0, 0.0
-        for block in self.samples.blocks(rows):
+        above = 0.0
+        for first, block in numbered(self.samples.blocks(rows)):
             values = block.data if isinstance(block, csr_array) else block
             below = (values < 0) & np.isfinite(values)
             if below.any():
@@ -60,7 +60,6 @@ class ClippedSamples(WrappedSamples):
                 above += float(values.sum(dtype=np.float64))
             if below.any() and isinstance(block, csr_array):
                 block.eliminate_zeros()
-            first += block.shape[0]
             yield block
         self._refuse_other_features(above)
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
 
-from dhsk.arrays import Indices, Rows
+from dhsk.arrays import Indices, Rows, numbered, stacked
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.readers import open_samples
@@ -23,19 +22,15 @@ def taken(samples: Samples, members: Indices, check: Callable[[Rows, int], objec
     row of all cannot be used.
     """
     parts: list[Any] = []
-    first = 0
-    for block in samples.blocks(rows_within(samples, _BLOCK_BYTES)):
+    for first, block in numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES))):
         try:
             check(block, first)
         except InputError as error:
             raise InputError(f"{samples.source}: {error}") from None
-        last = first + block.shape[0]
-        own = members[slice(*np.searchsorted(members, [first, last]))]
+        own = members[slice(*np.searchsorted(members, [first, first + block.shape[0]]))]
         parts.append(block[own - first])
-        first = last
-    rows = csr_array(vstack(parts, format="csr")) if samples.is_sparse else np.concatenate(parts)
     return replace(
-        open_samples(rows),
+        open_samples(stacked(parts)),
         source=f"{len(members):,} of the samples of {samples.source}",
         feature_names=samples.feature_names,
         vectorizer=samples.vectorizer,

@@ -1,12 +1,12 @@
 """Variance of all entries of samples, by which Gaussian kernels are scaled."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats, Rows, numbered
 from dhsk.errors import InputError
 from dhsk.kernels.centre import with_all_entries
 from dhsk.samples.base import Samples
@@ -58,15 +58,9 @@ def mapped_gamma(
     samples: Samples, sphere_map: SphereMap | None, weights: Floats | None = None
 ) -> float:
     """`gamma_of_scale` of samples as a map makes them; None for none."""
-    return gamma_of_scale(_mapped(samples, sphere_map or "identity"), weights)
-
-
-def _mapped(samples: Samples, sphere_map: SphereMap) -> Iterator[Rows]:
-    """Blocks of mapped samples."""
-    first = 0
-    for block in samples.blocks(rows_within(samples, BLOCK_BYTES)):
-        yield apply_map(sphere_map, block, first, ZeroRows())
-        first += block.shape[0]
+    blocks, name = samples.blocks(rows_within(samples, BLOCK_BYTES)), sphere_map or "identity"
+    mapped = (apply_map(name, block, first, ZeroRows()) for first, block in numbered(blocks))
+    return gamma_of_scale(mapped, weights)
 
 
 def usual_width(gamma: float) -> float:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats, Rows, numbered
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, WrappedSamples, csr_block
 from dhsk.samples.maps import SphereMap, parse_sphere_map
@@ -41,10 +41,9 @@ def document_frequencies(samples: Samples, used: Any) -> Floats:
 
     `used`, (N, groups), says which samples count for which group. The result is (groups, dim).
     """
-    found, first = np.zeros((used.shape[1], samples.shape[1])), 0
-    for block in samples.blocks(rows_within(samples, _BLOCK_BYTES)):
+    found = np.zeros((used.shape[1], samples.shape[1]))
+    for first, block in numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES))):
         own = used[first : first + block.shape[0]].astype(np.float64)
-        first += block.shape[0]
         if isinstance(block, csr_array):
             present = csr_array((np.ones(block.nnz), block.indices, block.indptr), block.shape)
             found += (present.T @ own).T

@@ -18,9 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 import sklearn
-from scipy.sparse import vstack
 
-from dhsk.arrays import Indices
+from dhsk.arrays import Indices, stacked
 from dhsk.costs import rough_seconds
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
@@ -151,8 +150,7 @@ def _bytes(samples: Samples) -> int:
 
 def _whole(samples: Samples) -> Any:
     """All samples in memory, (N, dim), dense or CSR."""
-    parts: list[Any] = list(samples.blocks(rows_within(samples, _BLOCK_BYTES)))
-    return vstack(parts, format="csr") if samples.is_sparse else np.concatenate(parts)
+    return stacked(list(samples.blocks(rows_within(samples, _BLOCK_BYTES))))
 
 
 @dataclass

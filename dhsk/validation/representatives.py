@@ -5,9 +5,8 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import vstack
 
-from dhsk.arrays import Floats, Indices, Rows
+from dhsk.arrays import Floats, Indices, Rows, numbered, stacked
 from dhsk.bars import Show, shown
 from dhsk.errors import InputError
 from dhsk.execution.limits import core_count
@@ -124,12 +123,8 @@ def _check_sizes(names: NDArray[Any], counts: Indices, m: int) -> None:
 
 def _mapped(samples: Any, sphere_map: SphereMap) -> Rows:
     """All samples, checked and mapped, (N, dim)."""
-    parts: Any = []
-    first = 0
-    for block in samples.blocks(rows_within(samples, _BLOCK_BYTES)):
-        parts.append(apply_map(sphere_map, block, first, compact=False))
-        first += block.shape[0]
-    return vstack(parts, format="csr") if samples.is_sparse else np.concatenate(parts)
+    parts = numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES)))
+    return stacked([apply_map(sphere_map, part, first, compact=False) for first, part in parts])
 
 
 def _clusterings(rows: Rows, m: int, seeds: list[np.random.Generator]) -> Iterator[Indices]:

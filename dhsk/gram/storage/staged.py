@@ -5,9 +5,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
-from dhsk.arrays import Indices, Rows, blocks
+from dhsk.arrays import Indices, Rows, blocks, stacked
 from dhsk.errors import CorruptTileError, IncompleteStoreError, InputError
 from dhsk.gram.storage.chunks import read_chunk
 from dhsk.gram.storage.descriptions import StoredGroup, attributes_of
@@ -160,9 +160,7 @@ class StagedSamples:
             read.append(rows[part.inside])
             places.append(part.place)
         back = np.argsort(np.concatenate(places))
-        if isinstance(read[0], csr_array):
-            return csr_array(vstack(read, format="csr"))[back]
-        return np.concatenate(read)[back]
+        return stacked(read)[back]
 
     def _read_dense(self, side: Side, part: slice) -> Rows:
         rows: Rows = self._read_array(side, "dense", part, self._dtype)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Rows, numbered
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.run import Run
 from dhsk.gram.storage.staged import Side
@@ -76,10 +76,8 @@ def _stage_side(store: GramStore, name: Side, side: Samples) -> Iterator[int]:
 
 
 def _mapped(store: GramStore, side: Samples) -> Iterator[Rows]:
-    first = 0
-    for block in side.blocks(_stage_rows(store, side)):
+    for first, block in numbered(side.blocks(_stage_rows(store, side))):
         yield apply_map(store.header.sphere_map, block, first)
-        first += block.shape[0]
 
 
 def _one_ahead(blocks: Iterator[Rows]) -> Iterator[Rows]:
