@@ -114,7 +114,7 @@ class RowsCache:
         return stacked(list(Threads(cores).run(self._G.staged_rows, parts, ordered=True)))
 
 
-class GramSource:
+class GramSource(Source):
     """A symmetric Gram matrix: stored, derived, or computed from its samples on demand.
 
     `held` are the stored values in memory, if they fit there.
@@ -247,24 +247,9 @@ class GramSource:
             return self, samples
         return RowsSource(self._rows.take(samples), self.G.kernel), np.arange(len(samples))
 
-    def in_single(self, samples: Indices) -> None:
-        """Not offered: tasks have a `RowsSource` where values are computed."""
-        del samples
-
-    def expect_columns(self, share: float) -> None:
-        """Nothing to prepare."""
-
     def diagonal(self) -> Floats:
         """Diagonal entries."""
         return self.G.diagonal().astype(np.float64)
-
-    def linear_rows(self, samples: Indices) -> None:
-        """Not offered: a grid has a `RowsSource` where rows fit in memory."""
-        del samples
-
-    def approximate(self, room: int) -> None:
-        """Not offered: blocks come from tiles, or workers."""
-        del room
 
 
 def combine_span(

@@ -55,7 +55,7 @@ MOST_THREADS: Final = 8
 """Most concurrent blocks: with those that wait they take 72 MB."""
 
 
-class RowsSource:
+class RowsSource(Source):
     """The matrix of a kernel on rows in memory, computed in blocks when a solver reads it.
 
     Rows are mapped samples, (N, dim); float32 computes in float32. The values are the same bits
@@ -164,10 +164,6 @@ class RowsSource:
         between = self._kernel.of_rows if shared else self._between
         return combined(between, rows, columns, part.coef.shape[1])
 
-    def for_task(self, samples: Indices) -> tuple[Source, Indices]:
-        """The source itself: tasks on threads share its rows."""
-        return self, samples
-
     def in_single(self, samples: Indices) -> Source | None:
         """Rows of some samples in float32, if they take less than their matrix then saves."""
         if self.dtype == np.float32 or self.on_device:
@@ -179,9 +175,6 @@ class RowsSource:
         found = RowsSource(rows[samples].astype(np.float32), self._kernel, edge=self._edge)
         found._executor = self._executor
         return found
-
-    def expect_columns(self, share: float) -> None:
-        """Nothing to prepare."""
 
     def diagonal(self) -> Floats:
         """Diagonal entries."""

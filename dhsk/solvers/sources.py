@@ -106,31 +106,39 @@ class Source(Protocol):
 
     def for_task(self, samples: Indices) -> tuple["Source", Indices]:
         """Source for a task that needs only some samples, and which of its samples they are."""
+        return self, samples
 
     def in_single(self, samples: Indices) -> "Source | None":
         """Source of some samples alone whose entries are computed in float32, for a task.
 
         None where that is not safe, or saves nothing.
         """
+        del samples
+        return None
 
     def expect_columns(self, share: float) -> None:
-        """Prepare for reading about this share of all columns."""
+        """Prepare for reading about this share of all columns, if there is anything to prepare."""
+        del share
 
     def diagonal(self) -> Floats:
         """Diagonal entries, (N,)."""
 
     def linear_rows(self, samples: Indices) -> Rows | None:
         """Rows of some samples, whose inner products are the entries; None if not bilinear."""
+        del samples
+        return None
 
     def approximate(self, room: int) -> "Source | None":
         """The matrix as fast as it can be computed, for steps that are corrected by this one.
 
         That takes at most `room` bytes, or none and is this source. None for a matrix whose blocks
-        cost more than their entries, as they are read from elsewhere.
+        cost more than their entries, as they are read from elsewhere, and of one in memory.
         """
+        del room
+        return None
 
 
-class ArraySource:
+class ArraySource(Source):
     """A symmetric matrix in memory, or memory-mapped, (N, N).
 
     An executor multiplies strips at a time. Where BLAS has one thread, products then have the same
@@ -180,28 +188,9 @@ class ArraySource:
             for part in parts
         ]
 
-    def for_task(self, samples: Indices) -> tuple[Source, Indices]:
-        """The matrix itself."""
-        return self, samples
-
-    def in_single(self, samples: Indices) -> None:
-        """Nothing to save: entries are read."""
-        del samples
-
-    def expect_columns(self, share: float) -> None:
-        """Nothing to prepare."""
-
     def diagonal(self) -> Floats:
         """Diagonal entries."""
         return np.diagonal(self._K).astype(np.float64)
-
-    def linear_rows(self, samples: Indices) -> None:
-        """None are known."""
-        del samples
-
-    def approximate(self, room: int) -> None:
-        """Not needed: a matrix in memory is read as a whole."""
-        del room
 
 
 def products(source: Source, vectors: Sequence[tuple[Indices, Floats]]) -> Iterator[Floats]:
