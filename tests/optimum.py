@@ -1,12 +1,24 @@
 """What a solution of a pair of classes must be, beside one on the whole matrix."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dhsk.solvers.dual import Fit
+from dhsk.solvers.dual import Dual, Fit
 from dhsk.solvers.problems import Pair
+from dhsk.solvers.sources import ArraySource
+from dhsk.solvers.whole import Block, PairTask, Unsolved, solve_whole
+
+
+def solve_block(K: Any, dual: Dual, tol: float, *, fine: bool = False) -> list[Fit]:
+    """Fits of all columns on a matrix in memory, (n, padded(n)), in as many tasks as they take."""
+    task = PairTask(0, ArraySource(K), Pair(0, 1, np.arange(len(K)), dual))
+    block = Block(K)
+    while isinstance(found := solve_whole(task, tol, fine, block), Unsolved):
+        task = replace(task, begun=found.begun)
+    return found[1]
 
 
 def assert_optimal(

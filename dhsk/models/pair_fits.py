@@ -89,7 +89,7 @@ class PairSolver:
     entries: Checkpoint = NOWHERE
     """Where finished fits are kept."""
     fine: bool = False
-    """Whether to continue below the tolerance, see `dhsk.solvers.whole.solve_block`."""
+    """Whether to continue below the tolerance, see `dhsk.solvers.whole.solve_whole`."""
     balls: bool = False
     """Whether to compute the balls that contain the samples of the pairs."""
     multi_class: MultiClass = "ovo"

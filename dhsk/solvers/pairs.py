@@ -73,7 +73,7 @@ def solve_pairs(
     `dhsk.solvers.decomposition`, is solved in steps on blocks if the source has an approximation
     and the columns are few, or the matrix takes more than room bytes; others on the whole matrix,
     or in rounds. Of these, what an earlier run has `found` is not solved again. The option `fine`
-    is for `dhsk.solvers.whole.solve_block`.
+    is for `dhsk.solvers.whole.solve_whole`.
     """
     large: dict[int, list[PairTask]] = {}
     known, watch = found or {}, watch or RoundWatch()

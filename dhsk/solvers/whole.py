@@ -179,7 +179,12 @@ class Block:
 def solve_whole(
     task: PairTask, tol: float, fine: bool, block: Block | None = None
 ) -> Solved | Unsolved:
-    """Solve a pair whose matrix fits in memory, or go on with it: the task that workers run."""
+    """Solve a pair whose matrix fits in memory, or go on with it: the task that workers run.
+
+    All columns are solved to a KKT violation of tol. With `fine`, float64 matrices of up to
+    `FINE_SAMPLES` samples are solved to `FINE_TOLERANCE` if `MORE_STEPS` are enough. This is for a
+    model that is kept: in a grid, where the steps take most of the time, tol is enough.
+    """
     block = block or Block(task.source.block(task.pair.members))
     begun = BegunPair.of(task.pair.dual) if task.begun is None else task.begun.copy()
     fits = _improved(block, task.pair.dual, begun, tol, fine)
@@ -188,23 +193,10 @@ def solve_whole(
     return task.key, fits, block.radius2 if task.ball else 0.0
 
 
-def solve_block(K: NDArray[Any], dual: Dual, tol: float, *, fine: bool = False) -> list[Fit]:
-    """Solve all columns to a KKT violation of tol on a matrix in memory, (n, padded(n)).
-
-    With `fine`, float64 matrices of up to `FINE_SAMPLES` samples are solved to `FINE_TOLERANCE` if
-    `MORE_STEPS` are enough. This is for a model that is kept: in a grid, where the steps take most
-    of the time, tol is enough.
-    """
-    begun, block = BegunPair.of(dual), Block(K)
-    while (fits := _improved(block, dual, begun, tol, fine)) is None:
-        continue
-    return fits
-
-
 def _improved(
     block: Block, dual: Dual, begun: BegunPair, tol: float, fine: bool
 ) -> list[Fit] | None:
-    """Fits as of `solve_block`, or None where the steps of a task were not enough."""
+    """Fits of all columns, or None where the steps of a task were not enough."""
     K, entry, columns = block.K, block.entry, range(dual.shape[0])
     if begun.in_single:
         # Steps are bound by memory bandwidth: in float32 they take 0.7 to 0.8 of the time. The rest

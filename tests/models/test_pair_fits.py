@@ -16,7 +16,8 @@ from dhsk.solvers.ball import smallest_ball
 from dhsk.solvers.problems import make_pairs
 from dhsk.solvers.rounds import improve_part
 from dhsk.solvers.sources import ArraySource
-from dhsk.solvers.whole import BALL_TOLERANCE, solve_block, solve_whole
+from dhsk.solvers.whole import BALL_TOLERANCE, solve_whole
+from tests.optimum import solve_block
 
 N = 90
 TOL = 1e-6

@@ -10,7 +10,7 @@ from dhsk.solvers.ball import Ball, balls_about_means, capacity, smallest_ball
 from dhsk.solvers.dual import Dual
 from dhsk.solvers.smo import ascend, padded
 from dhsk.solvers.sources import ArraySource
-from dhsk.solvers.whole import solve_block
+from tests.optimum import solve_block
 
 TOL = 1e-6
 """Of the balls: a squared radius may be too large by this part of itself."""

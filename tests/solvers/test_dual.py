@@ -16,7 +16,8 @@ from dhsk.solvers.dual import (
     violation_and_intercept,
 )
 from dhsk.solvers.smo import padded
-from dhsk.solvers.whole import FINE_TOLERANCE, MORE_STEPS, solve_block
+from dhsk.solvers.whole import FINE_TOLERANCE, MORE_STEPS
+from tests.optimum import solve_block
 
 CHAIN = (0.01, 0.3, 1.0, 30.0, 1e3)
 

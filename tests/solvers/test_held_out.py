@@ -11,7 +11,7 @@ from dhsk.solvers.held_out import SupportVectors, held_out_decisions
 from dhsk.solvers.problems import make_pairs, members_of_classes
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import ArraySource
-from dhsk.solvers.whole import solve_block
+from tests.optimum import solve_block
 
 
 class Computed(ArraySource):

@@ -13,8 +13,8 @@ from dhsk.solvers.pairs import solve_pairs
 from dhsk.solvers.problems import make_pairs
 from dhsk.solvers.rounds import solve_in_rounds
 from dhsk.solvers.sources import ArraySource
-from dhsk.solvers.whole import PairTask, Unsolved, solve_block, solve_whole
-from tests.optimum import assert_optimal
+from dhsk.solvers.whole import PairTask, Unsolved, solve_whole
+from tests.optimum import assert_optimal, solve_block
 
 TOL = 1e-5
 

@@ -20,7 +20,7 @@ from dhsk.solvers.problems import Pair
 from dhsk.solvers.rounds import solve_in_rounds
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import ArraySource
-from dhsk.solvers.whole import solve_block
+from tests.optimum import solve_block
 from tests.rational import Exact, active_sets, at_bounds, bounds_of, interval
 
 TOL = 1e-11
