@@ -48,12 +48,12 @@ class RowsOnDevice:
 
     def pays(self, entries: int) -> bool:
         """Whether a device computes and sums so many values sooner than all cores."""
-        return self._used(entries, self._rows.shape[1], 0) is not None
+        return self._used(entries, 0) is not None
 
     def block(self, members: Indices, out: NDArray[Any]) -> bool:
         """Write the matrix of some rows, (k, k), unless a device would not compute it sooner."""
-        k, (_, dim) = len(members), self._rows.shape
-        found = self._used(k * k, dim, k * k * out.itemsize)
+        k = len(members)
+        found = self._used(k * k, k * k * out.itemsize)
         if found is None:
             return False
         device, one = found
@@ -68,8 +68,7 @@ class RowsOnDevice:
     def combined(self, parts: Sequence[Combination]) -> list[Floats] | None:
         """Combinations, summed in float64; None if a device would not compute them sooner."""
         copied = sum(8 * part.coef.shape[1] * len(part.rows) for part in parts)
-        entries = sum(part.entries for part in parts)
-        found = self._used(entries, self._rows.shape[1], copied)
+        found = self._used(sum(part.entries for part in parts), copied)
         if found is None:
             return None
         device, one = found
@@ -84,8 +83,8 @@ class RowsOnDevice:
 
         None if a device would not compute it sooner.
         """
-        (n, dim), k = self._rows.shape, V.shape[1]
-        found = self._used(n * n // 2, dim, 16 * n * k)
+        n, k = len(self._rows), V.shape[1]
+        found = self._used(n * n // 2, 16 * n * k)
         if found is None:
             return None
         device, one = found
@@ -108,10 +107,10 @@ class RowsOnDevice:
             device.get(sums, result)
         return result
 
-    def _used(self, entries: int, dim: int, copied: int) -> tuple[Device, DevicePass] | None:
+    def _used(self, entries: int, copied: int) -> tuple[Device, DevicePass] | None:
         """Device of the code in progress and how it makes values, if it makes so many sooner."""
         device = current_device()
-        if device is None or not pays_on(device, entries, dim, copied):
+        if device is None or not pays_on(device, entries, self._rows.shape[1], copied):
             return None
         one = self._kernel.device_pass(self._rows.dtype)
         return None if one is None else (device, one)

@@ -57,7 +57,7 @@ class NoisePreconditioner:
     rank = 0
 
     def __init__(self, n: int, noise: float) -> None:
-        self._n, self._noise = n, noise
+        self._noise = noise
         self.log_determinant = n * float(np.log(noise))
         self.inverse_trace = n / noise
 

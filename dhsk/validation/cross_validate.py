@@ -240,7 +240,7 @@ def cross_validate(
         fitted = perf_counter()
         beside = baselines_of(square, grid, options, scores["rows"], asked, fitted - begin)
         facts = engine.facts(winner)
-        seen = scores["held_out_"].of(scores["best"].point)
+        seen = scores["held_out_"].numbered(scores["best"].point)
         examined = examine(seen, partial(engine.among, winner), square)
         own = _parameters(scores["best"], fit, class_weight, low_rank)
         on_all = _refit(engine, winner, own, grid, held_out, options) if taken.fits else {}

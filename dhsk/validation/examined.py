@@ -43,16 +43,14 @@ Values = Callable[[Indices], NDArray[Any]]
 
 
 def examine(found: OutOfFold, values: Values, source: Square) -> Examined:
-    """Summarise what a cell predicted; of several repeats the first.
+    """Summarise what a cell predicted, as numbers of classes; of several repeats the first.
 
     `values` gives kernel values; `source` are the samples, of which the ids are read if they have
     any and there are mistakes.
     """
     first = _last_of_each(found.samples, np.flatnonzero(found.repeat == 0))
     samples, decisions = found.samples[first], found.decisions
-    codes = {name: k for k, name in enumerate(found.classes.tolist())}
-    true = np.array([codes[name] for name in found.true[first].tolist()], dtype=np.intp)
-    guess = np.array([codes[name] for name in found.predicted[first].tolist()], dtype=np.intp)
+    true, guess = found.true[first], found.predicted[first]
     sides = None if decisions is None else _sides(decisions[first].astype(np.float64))
     wrong = list(_wrong(true, guess, sides))
     names = _ids(source, {int(samples[k]) for k, _ in wrong}) if wrong else {}

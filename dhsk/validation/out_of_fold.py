@@ -1,7 +1,7 @@
 """Predictions and decisions for samples while they were held out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,18 +57,6 @@ class OutOfFold:
 
 
 @dataclass(frozen=True, eq=False)
-class NumberedPredictions:
-    """The arrays of `OutOfFold`, with numbers of classes in place of labels."""
-
-    samples: Indices
-    repeat: Indices
-    fold: Indices
-    true: Indices
-    predicted: Indices
-    decisions: Decisions | None
-
-
-@dataclass(frozen=True, eq=False)
 class KeptCell:
     """Predictions of a cell, fold by fold."""
 
@@ -89,8 +77,8 @@ class HeldOutPredictions:
     repeats: int
     cells: Mapping[GridPoint, KeptCell]
 
-    def numbered(self, point: GridPoint) -> "NumberedPredictions":
-        """Predictions of one cell, as numbers of classes."""
+    def numbered(self, point: GridPoint) -> OutOfFold:
+        """Predictions of one cell, with numbers of classes in place of labels."""
         own = self.cells[point]
         sizes = [len(test) for test in self.tests]
         samples = np.concatenate(self.tests)
@@ -99,24 +87,20 @@ class HeldOutPredictions:
         order = np.lexsort([samples, repeat])
         predicted = np.concatenate([np.asarray(part, np.intp) for part in own.predicted])
         kept = [part for part in own.decisions if part is not None]
-        return NumberedPredictions(
+        return OutOfFold(
             samples=samples[order],
             repeat=repeat[order],
             fold=fold[order],
             true=self.y[samples[order]],
             predicted=predicted[order],
             decisions=np.concatenate(kept)[order] if len(kept) == len(sizes) else None,
+            classes=self.classes,
         )
 
     def of(self, point: GridPoint) -> OutOfFold:
         """Predictions of one cell."""
-        found = self.numbered(point)
-        labels = {
-            "true": self.classes[found.true],
-            "predicted": self.classes[found.predicted],
-            "classes": self.classes,
-        }
-        return OutOfFold(**vars(found) | labels)
+        found, names = self.numbered(point), self.classes
+        return replace(found, true=names[found.true], predicted=names[found.predicted])
 
     def named(self, label: str, C: float, rank: int | None) -> OutOfFold:
         """Predictions of the cell of this name; InputError if there is none."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dhsk.objects.places import Place, written
 from dhsk.results.columns import GridPoint
 from dhsk.samples import Samples
-from dhsk.validation.out_of_fold import HeldOutPredictions, NumberedPredictions
+from dhsk.validation.out_of_fold import HeldOutPredictions, OutOfFold
 
 BLOCK: Final = 1 << 14
 """Samples whose rows are made at a time: of more there are never texts, only numbers."""
@@ -41,9 +41,7 @@ def write_predictions(
                 writer.writerows(_rows(held_out, found, rows, ids))
 
 
-def _header(
-    held_out: HeldOutPredictions, found: NumberedPredictions, *, with_ids: bool
-) -> list[str]:
+def _header(held_out: HeldOutPredictions, found: OutOfFold, *, with_ids: bool) -> list[str]:
     classes = held_out.classes.tolist()
     decided = classes if len(classes) > 2 else classes[1:]
     return [
@@ -58,7 +56,7 @@ def _header(
 
 
 def _blocks(
-    found: NumberedPredictions, repeat: int, n_samples: int, names: Iterator[str] | None
+    found: OutOfFold, repeat: int, n_samples: int, names: Iterator[str] | None
 ) -> Iterator[tuple[slice, list[str] | None]]:
     """Rows of neighbouring samples in one repeat, and the ids of all samples among them."""
     begin, end = np.searchsorted(found.repeat, [repeat, repeat + 1])
@@ -70,7 +68,7 @@ def _blocks(
 
 
 def _rows(
-    held_out: HeldOutPredictions, found: NumberedPredictions, rows: slice, ids: list[str] | None
+    held_out: HeldOutPredictions, found: OutOfFold, rows: slice, ids: list[str] | None
 ) -> Iterator[Sequence[Any]]:
     """Values of some rows, column by column."""
     labels = held_out.classes.tolist()
