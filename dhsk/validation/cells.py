@@ -148,15 +148,10 @@ def scored(
 def _sigmoids(grid: Grid, held_out: Sequence[Floats], rule: type[Decided]) -> list[Floats | None]:
     """Platt's sigmoids of each column, fitted to the decisions of the other folds."""
     found: list[Floats | None] = [None] * grid.columns
-    for c in range(len(grid.C)):
-        same_C = range(c, grid.columns, len(grid.C))
-        decided = [
-            (held_out[column], grid.y[test])
-            for column, (_, test) in zip(same_C, grid.folds, strict=True)
-        ]
-        own = sigmoids_of_folds(decided, grid.scoring, len(grid.classes), rule, grid.repeats)
-        for column, sigmoids in zip(same_C, own, strict=True):
-            found[column] = sigmoids
+    truth, k = [grid.y[test] for _, test in grid.folds], len(grid.C)
+    for c in range(k):
+        decided = list(zip(held_out[c::k], truth, strict=True))
+        found[c::k] = sigmoids_of_folds(decided, len(grid.classes), rule, grid.repeats)
     return found
 
 

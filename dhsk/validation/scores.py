@@ -205,7 +205,7 @@ def _names_of(scoring: Any) -> tuple[str, str]:
 
 
 def sigmoids_of(
-    decided: Sequence[tuple[Floats, Indices]], n_classes: int, rule: type[Decided] = Decided
+    decided: Sequence[tuple[Floats, Indices]], n_classes: int, rule: type[Decided]
 ) -> Floats:
     """Platt's A and B of each column, (columns, 2), fitted to decisions of held-out samples.
 
@@ -229,20 +229,13 @@ def sigmoids_of(
 
 
 def sigmoids_of_folds(
-    held_out: Sequence[tuple[Floats, Indices]],
-    scoring: Scoring,
-    n_classes: int,
-    rule: type[Decided] = Decided,
-    repeats: int = 1,
-) -> list[Floats | None]:
+    held_out: Sequence[tuple[Floats, Indices]], n_classes: int, rule: type[Decided], repeats: int
+) -> list[Floats]:
     """Sigmoids for each fold, fitted to the decisions of all other folds of the same repeat.
 
-    `held_out` has decisions and numbers of the true classes of two folds or more a repeat. None for
-    each fold if the scorer needs no probabilities. InputError if a pair of classes is in one fold
-    only.
+    `held_out` has decisions and numbers of the true classes of two folds or more a repeat.
+    InputError if a pair of classes is in one fold only.
     """
-    if not scoring.probabilities:
-        return [None] * len(held_out)
     each = len(held_out) // repeats  # other repeats hold out the same samples
     parts = [held_out[first : first + each] for first in range(0, len(held_out), each)]
     return [
@@ -292,7 +285,7 @@ def score(
 
 
 def decisions_one_vs_rest(
-    decisions: Floats, present: Indices, classes: NDArray[Any], rule: type[Decided] = Decided
+    decisions: Floats, present: Indices, classes: NDArray[Any], rule: type[Decided]
 ) -> NDArray[np.float32]:
     """Decisions as of scikit-learn's `decision_function`: (n,) for two classes, else (n, k).
 
