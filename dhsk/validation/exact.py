@@ -54,7 +54,7 @@ from dhsk.validation.kernel_fits import (
     name_of,
     steepness,
 )
-from dhsk.validation.matrices import KernelMatrices, KernelMatrix, keeps_rows
+from dhsk.validation.matrices import KernelMatrices, KernelMatrix
 from dhsk.validation.result import remove_rows, write_rows
 from dhsk.validation.search import SPREAD_COLUMNS, scaled, spread_of
 
@@ -95,8 +95,6 @@ class ExactEngine:
         self._matrices = matrices
         self._grid = grid
         self._options = options
-        if keeps_rows(matrices.square, grid, options):
-            matrices.keep_rows()
         self._resources = resources_of(options.client, options.memory)
         self._kept = Checkpoint(options.journal)
         self._rows: list[Row] = []

@@ -53,25 +53,23 @@ class KernelMatrices:
     """Gives the matrix of a kernel: stored, derived from stored products, or precomputed.
 
     `sphere_map` is for the spherical kernels; `run.store` is the folder for stores of products.
+    Linear kernels `on_rows`, whose problems are solved on rows in memory, need none.
     """
 
     def __init__(
-        self, square: Square, sphere_map: SphereMap | None, zero_rows: ZeroRule, run: Run
-    ) -> None:
+        self, square: Square, sphere_map: SphereMap | None, zero_rows: ZeroRule, run: Run,
+        *, on_rows: bool = False,
+    ) -> None:  # fmt: skip
         self.square = square
         self.zero_rows = zero_rows
         self._map = sphere_map
         self._options = run
         self._made: dict[Kernel, GramMatrix] = {}
-        self._on_demand = self._keeps_rows = False
+        self._on_demand, self._on_rows = False, on_rows
 
     def compute_on_demand(self) -> None:
         """Store no products from now on."""
         self._on_demand = True
-
-    def keep_rows(self) -> None:
-        """Solve problems of linear kernels on rows in memory: they alone need no products."""
-        self._keeps_rows = True
 
     @property
     def can_compute(self) -> bool:
@@ -125,7 +123,7 @@ class KernelMatrices:
 
     def has_rows(self, kernel: Kernel) -> bool:
         """Whether problems of a kernel are solved on rows in memory."""
-        return self._keeps_rows and kernel.bilinear
+        return self._on_rows and kernel.bilinear
 
     def stores(self, kernel: Kernel) -> bool:
         """Whether products of a kernel are stored."""

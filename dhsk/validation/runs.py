@@ -103,7 +103,8 @@ class EngineMaker:
             options = replace(options, store=options.store / folder, table=None)
         if self.low_rank is not None:
             return LowRankEngine(square, sphere_map, self.zero_rows, self.low_rank, grid, options)
-        matrices = KernelMatrices(square, sphere_map, self.zero_rows, options)
+        on_rows = keeps_rows(square, grid, options)
+        matrices = KernelMatrices(square, sphere_map, self.zero_rows, options, on_rows=on_rows)
         return ExactEngine(matrices, n_kernels, grid, options)
 
 
