@@ -53,7 +53,8 @@ class FittedState:
 
     def spec_of_parameters(self) -> dict[str, Any]:
         """Parameters as JSON."""
-        return {name: _spec(value) for name, value in self.parameters.items()}
+        given = self.parameters.items()
+        return {name: v.to_spec() if isinstance(v, Kernel) else v for name, v in given}
 
     @property
     def arrays(self) -> dict[str, Rows]:
@@ -185,11 +186,6 @@ def _state_of_file(header: dict[str, Any], arrays: Arrays) -> FittedState:
         feature_names=names_of_header(header, dim),
         notes=header["notes"],
     )
-
-
-def _spec(value: Any) -> Any:
-    """JSON of a parameter."""
-    return value.to_spec() if isinstance(value, Kernel) else value
 
 
 def _value(name: str, stored: Any, arrays: Arrays) -> Value:

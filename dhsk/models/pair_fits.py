@@ -20,14 +20,13 @@ from dhsk.models.pair_tasks import (
     PairFits,
     PairPart,
     SharedProblems,
-    decide_part,
     decide_parts,
     solve_parts,
 )
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.held_out import SupportVectors, sample_bytes
+from dhsk.solvers.held_out import SupportVectors, held_out_decisions, sample_bytes
 from dhsk.solvers.pairs import solve_pairs, way_of
 from dhsk.solvers.problems import (
     MultiClass,
@@ -218,7 +217,7 @@ class PairSolver:
         decided: Floats | None = self.entries.get(name, lambda kept: kept[DECISIONS])
         begin = perf_counter()
         if decided is None:
-            decided = decide_part(self._problems, k, rows, folds, found)
+            decided = held_out_decisions(self.problems[k].source, rows, folds, found)
             if perf_counter() - begin < KEPT_SECONDS:
                 return decided
             self.entries.put(name, {DECISIONS: decided})

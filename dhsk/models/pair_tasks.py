@@ -160,13 +160,6 @@ def solve_parts(
     ]
 
 
-def decide_part(
-    shared: SharedProblems, kernel: int, rows: Indices, folds: Indices, found: SupportVectors
-) -> Floats:
-    """Decisions of all pairs for some samples of some folds."""
-    return held_out_decisions(shared.problems[kernel].source, rows, folds, found)
-
-
 def decide_parts(
     shared: SharedProblems,
     kernel: int,
@@ -174,4 +167,5 @@ def decide_parts(
     found: SupportVectors,
 ) -> list[Floats]:
     """Decisions for parts of samples, each with its folds: the task that workers run."""
-    return [decide_part(shared, kernel, rows, folds, found) for rows, folds in parts]
+    source = shared.problems[kernel].source
+    return [held_out_decisions(source, rows, folds, found) for rows, folds in parts]
