@@ -21,11 +21,11 @@ USABLE_MEMORY: Final = 0.5
 """Share of the free memory that matrices may take if no limit is given."""
 
 
-def core_count(environment: Mapping[str, str] = os.environ) -> int:
+def core_count() -> int:
     """Processors that affinity, control group and Slurm allow this process on this machine."""
     granted = 0
     with suppress(KeyError, ValueError):
-        granted = int(environment["SLURM_CPUS_ON_NODE"])
+        granted = int(os.environ["SLURM_CPUS_ON_NODE"])
     return min(int(cpu_count()), granted) if granted > 0 else int(cpu_count())
 
 

@@ -168,13 +168,13 @@ def similarity_of(given: Any) -> Graph:
     Raises InputError that names the first pair that is not symmetric, or entry that is not finite.
     """
     if isinstance(given, Graph):
-        S = _checked(given.matrix, "S")
+        S = _checked(given.matrix)
         return Graph(S, None if given.nodes is None else _checked_ids(given.nodes, S.shape[0]))
     if isinstance(given, str | Path) or hasattr(given, "read_bytes"):
         return read_edges(given)
     if isinstance(given, tuple) and len(given) == 2 and getattr(given[0], "ndim", 0) == 2:
         return similarity_of(Graph(*given))
-    return Graph(_checked(given, "S"))
+    return Graph(_checked(given))
 
 
 def _checked_ids(nodes: Iterable[Any], n: int) -> tuple[str, ...]:
@@ -232,14 +232,14 @@ def negative_laplacian_of(graph: Graph) -> Graph:
     return Graph(csr_array(-found), graph.nodes)
 
 
-def _checked(given: Any, name: str) -> "csr_array[Any, Any]":
+def _checked(given: Any) -> "csr_array[Any, Any]":
     """Symmetric CSR array in float64, in canonical form."""
     if not issparse(given):
         given = np.asarray(given)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or not given.shape[0]:
-        raise InputError(f"{name} must be a square matrix of nodes, but its shape is {given.shape}")
+        raise InputError(f"S must be a square matrix of nodes, but its shape is {given.shape}")
     if given.dtype.kind not in "biuf":
-        raise InputError(f"{name} must hold real numbers, but its dtype is {given.dtype}")
+        raise InputError(f"S must hold real numbers, but its dtype is {given.dtype}")
     S = csr_array(given, dtype=np.float64, copy=True)
     S.sum_duplicates()
     S.eliminate_zeros()
@@ -248,13 +248,13 @@ def _checked(given: Any, name: str) -> "csr_array[Any, Any]":
     if wrong.size:
         row, column = (int(axis[wrong[0]]) for axis in entries.coords)
         raise InputError(
-            f"{name} is {entries.data[wrong[0]]} at row {row}, column {column} (counted from 0): "
+            f"S is {entries.data[wrong[0]]} at row {row}, column {column} (counted from 0): "
             "all entries must be finite"
         )
-    return _symmetric(S, name)
+    return _symmetric(S)
 
 
-def _symmetric(S: "csr_array[Any, Any]", name: str) -> "csr_array[Any, Any]":
+def _symmetric(S: "csr_array[Any, Any]") -> "csr_array[Any, Any]":
     """The mean of S and its transpose, if they differ by rounding only."""
     mirror = csr_array(S.T)
     off = coo_array(S - mirror)
@@ -264,9 +264,9 @@ def _symmetric(S: "csr_array[Any, Any]", name: str) -> "csr_array[Any, Any]":
         pairs = sorted(zip(*(axis[wrong].tolist() for axis in off.coords), strict=True))
         row, column = pairs[0]
         raise InputError(
-            f"{name} is not symmetric: it is {S[row, column]:g} at row {row}, column {column} "
+            f"S is not symmetric: it is {S[row, column]:g} at row {row}, column {column} "
             f"(counted from 0), and {S[column, row]:g} at row {column}, column {row}: give "
-            f"({name} + {name}.T) / 2, or the undirected graph"
+            "(S + S.T) / 2, or the undirected graph"
         )
     found = S if not np.any(off.data) else csr_array((S + mirror) * 0.5)
     found.sum_duplicates()

@@ -181,11 +181,10 @@ class GramMatrix(Operations):
 
     @cached_value
     def _sides(self) -> tuple[Side, Side]:
-        if not self.symmetric:
-            rows, cols = (side_of(self._store.samples, s, self.kernel) for s in ("rows", "cols"))
-            return rows, cols
-        side = Side(self._norms2(), self._marks())
-        return side, side
+        if self.symmetric:
+            return super()._sides
+        rows, cols = (side_of(self._store.samples, s, self.kernel) for s in ("rows", "cols"))
+        return rows, cols
 
     def _marks(self) -> NDArray[np.uint64]:
         return marks_of(self._store.samples, "rows", self.kernel)

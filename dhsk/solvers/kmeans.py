@@ -64,7 +64,7 @@ def spread_seeds(products: Floats, m: int, rng: np.random.Generator) -> Indices:
     return chosen
 
 
-def lloyd(products: Floats, seeds: Indices, steps: int = MOST_STEPS) -> tuple[Indices, Floats]:
+def lloyd(products: Floats, seeds: Indices) -> tuple[Indices, Floats]:
     """Lloyd's algorithm from clusters around some samples.
 
     Returns
@@ -79,7 +79,7 @@ def lloyd(products: Floats, seeds: Indices, steps: int = MOST_STEPS) -> tuple[In
     partial = diagonal[seeds, None] - 2 * products[seeds]  # without the norm of the sample
     labels = partial.argmin(axis=0)
     changed = np.arange(len(seeds))
-    for _ in range(steps):
+    for _ in range(MOST_STEPS):
         labels, moved = _without_empty(labels, partial, diagonal)
         changed = np.union1d(changed, moved)
         partial[changed] = _to_centroids(products, labels, changed)
