@@ -5,10 +5,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Self
 
 START_SECONDS = 60
 
@@ -120,6 +122,17 @@ class DaskProcesses:
     def address_file(self) -> Path:
         """The scheduler file."""
         return self.folder / "scheduler.json"
+
+    @classmethod
+    @contextmanager
+    def running(cls, folder: Path, network: Network | None = None) -> Iterator[Self]:
+        """A scheduler and two workers, which end with the context."""
+        started = cls(folder, network)
+        try:
+            started.start(2)
+            yield started
+        finally:
+            started.stop()
 
     def start(self, workers: int, *options: str) -> None:
         """Start the scheduler on the first host, and each worker on one of its own."""

@@ -31,23 +31,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.usefixtures("hears
 @pytest.fixture
 def dask_processes(tmp_path: Path) -> Iterator[DaskProcesses]:
     """A scheduler and two workers on this host."""
-    started = DaskProcesses(tmp_path)
-    try:
-        started.start(2)
+    with DaskProcesses.running(tmp_path) as started:
         yield started
-    finally:
-        started.stop()
 
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskProcesses]:
     """A scheduler and two workers on this host, of all tests that only stop them for a while."""
-    started = DaskProcesses(tmp_path_factory.mktemp("lasting"))
-    try:
-        started.start(2)
+    with DaskProcesses.running(tmp_path_factory.mktemp("lasting")) as started:
         yield started
-    finally:
-        started.stop()
 
 
 @pytest.fixture

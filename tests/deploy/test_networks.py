@@ -75,13 +75,11 @@ def bad_network(network: Network) -> Network:
 @contextmanager
 def dask_on(network: Network) -> Iterator[DaskProcesses]:
     """A scheduler on the first host, a worker on each of the others."""
-    with tempfile.TemporaryDirectory(prefix="dhsk-net-") as folder:
-        started = DaskProcesses(Path(folder), network)
-        try:
-            started.start(2)
-            yield started
-        finally:
-            started.stop()
+    with (
+        tempfile.TemporaryDirectory(prefix="dhsk-net-") as folder,
+        DaskProcesses.running(Path(folder), network) as started,
+    ):
+        yield started
 
 
 @pytest.fixture
