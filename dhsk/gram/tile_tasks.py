@@ -54,7 +54,7 @@ class TileWriter:
 
     def _append(self, place: tuple[int, int, int], values: NDArray[Any]) -> None:
         if place not in self._open:
-            self._open[place] = self._store.chunk_writer(*place, spare=self._spare)
+            self._open[place] = self._store.arrays[place[2]].writer(place[:2], self._spare)
         chunk = self._open[place]
         chunk.append(values)
         tiling = self._store.header.tiling

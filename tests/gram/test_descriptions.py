@@ -296,7 +296,7 @@ def test_tiles_that_are_made_again_leave_the_record_first(
     store = GramStore.open(path)
     other = store.read_tile(2, 4).copy()  # other values in the place of the lost tile
     compute_without_record(X, path, client, monkeypatch)
-    writer = store.chunk_writer(1, 3)
+    writer = store.arrays[0].writer((1, 3))
     writer.append(other)
     writer.finish()
     writer.commit()

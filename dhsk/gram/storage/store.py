@@ -33,7 +33,6 @@ from dhsk.errors import (
 )
 from dhsk.execution.lock import is_occupied
 from dhsk.files import REFUSED, parse_json, refusal_of
-from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.descriptions import (
     DESCRIPTION,
     SUM,
@@ -46,7 +45,7 @@ from dhsk.gram.storage.parts import whose
 from dhsk.gram.storage.staged import Side, StagedSamples
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.kernels import Kernel, kernel_from_spec
-from dhsk.objects.places import Place, Spare, remove_below, remove_unfinished
+from dhsk.objects.places import Place, remove_below, remove_unfinished
 from dhsk.progress import Progress
 from dhsk.run_progress import passes_of_call
 
@@ -197,12 +196,6 @@ class GramStore:
         return self.kernels.index(kernel) if stored else None
 
     # Tiles
-
-    def chunk_writer(
-        self, i: int, j: int, index: int = 0, spare: Spare | None = None
-    ) -> ChunkWriter:
-        """Writer of chunk (i, j) of a kernel by strips; see `begin_whole` for `spare`."""
-        return self.arrays[index].writer((i, j), spare)
 
     def read_tile(self, i: int, j: int, index: int = 0) -> NDArray[Any]:
         """Read stored tile (i, j) of a kernel, (rows of i, columns of j), and test its checksum.
