@@ -20,7 +20,6 @@ from dhsk.commands.options import (
     map_rows,
     out_option,
     tile_options,
-    width_of,
 )
 from dhsk.commands.outcome import Outcome
 from dhsk.commands.parameters import PART as PART_OF_SEVERAL
@@ -34,6 +33,7 @@ from dhsk.gram.prepare import check_kernels
 from dhsk.gram.storage.parts import is_begun
 from dhsk.gram.storage.store import GramStore
 from dhsk.objects.places import Place
+from dhsk.samples.variance import width_of
 from dhsk.units import counted, human_seconds
 
 PART: Final = option(

@@ -10,9 +10,7 @@ from dhsk.commands.parameters import WHOLE_NUMBERS, PlaceParameter
 from dhsk.commands.table import DATA, FIT, RUN, TableRow, gathered, option, rows_of
 from dhsk.devices import VARIABLE, device
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, named_kernel, parameters_of
-from dhsk.samples import Samples
 from dhsk.samples.maps import MAPS
-from dhsk.samples.variance import mapped_gamma, usual_width
 from dhsk.solvers.problems import MULTI_CLASS
 from dhsk.units import parse_bytes
 
@@ -237,11 +235,6 @@ def make_kernels(names: list[str], dim: int, given: dict[str, Any]) -> list[Kern
         else:
             kernels.append(make_kernel(dim, name))
     return kernels
-
-
-def width_of(samples: Samples, sphere_map: str | None) -> Callable[[], float]:
-    """What finds the width of a Gaussian kernel of mapped samples."""
-    return lambda: usual_width(mapped_gamma(samples, sphere_map))
 
 
 def make_kernel(

@@ -15,7 +15,6 @@ from dhsk.commands.options import (
     make_kernel,
     memory_option,
     tile_options,
-    width_of,
 )
 from dhsk.commands.parameters import PathParameter, PlaceParameter
 from dhsk.commands.plan_json import gram_facts, training_facts
@@ -46,6 +45,7 @@ from dhsk.planning.rates import (
     measure_rates,
     save_rates,
 )
+from dhsk.samples.variance import width_of
 from dhsk.units import parse_bytes
 from dhsk.verbosity import Verbosity, verbosity
 

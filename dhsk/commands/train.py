@@ -33,7 +33,6 @@ from dhsk.commands.options import (
     multi_class_row,
     out_option,
     rank_row,
-    width_of,
 )
 from dhsk.commands.outcome import TreeMemory
 from dhsk.commands.parameters import PlaceParameter, Seed
@@ -46,6 +45,7 @@ from dhsk.kernels import HeatKernel, Kernel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples, read_labels
+from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import TFIDF, fixed_map
 from dhsk.systems import peak_resident
 from dhsk.units import format_bytes, human_seconds

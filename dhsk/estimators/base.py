@@ -42,7 +42,7 @@ from dhsk.samples import (
     parse_zero_rule,
 )
 from dhsk.samples.memory import are_texts, from_memory
-from dhsk.samples.variance import mapped_gamma, usual_width
+from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import MapName, fixed_map
 from dhsk.units import parse_bytes
 
@@ -131,11 +131,8 @@ class HeatEstimator(SavedEstimator):
 
     def _kernel_at(self, few: SamplePairs, time_scale: float) -> Kernel:
         """The kernel for the samples of a fit, at a time if its name has one."""
-        name, chosen = self.kernel or HeatKernel.name, fixed_map(self.sphere_map)
-
-        def width() -> float:
-            return usual_width(mapped_gamma(few.samples, chosen, few.weights))
-
+        width = width_of(few.samples, fixed_map(self.sphere_map), few.weights)
+        name = self.kernel or HeatKernel.name
         return parse_kernel(name, few.samples.shape[1], time_scale, width)
 
     def _check_map(self) -> None:

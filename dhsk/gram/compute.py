@@ -17,8 +17,8 @@ from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.parts import parse_part
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
 from dhsk.objects.places import Place
-from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
-from dhsk.samples.variance import mapped_gamma, usual_width
+from dhsk.samples import SphereMap, ZeroRows, ZeroRule
+from dhsk.samples.variance import width_of
 
 
 class GramOptions(TypedDict, total=False):
@@ -174,7 +174,7 @@ def compute_gram(
     _check_layout(layout)
     asked = None if part is None else parse_part(part)
     given, sides = one_or_several(kernel), open_sides(X, Y)
-    width = partial(_usual_width, sides[0], sphere_map)
+    width = width_of(sides[0], sphere_map)
     kernels = [parse_kernel(one, sides[0].shape[1], width=width) for one in given]
     chosen = check_kernels(kernels, sides, sphere_map, product_dtype)
     data = Data(sides, kernels, chosen, zero_rows, dtype, product_dtype)
@@ -196,11 +196,6 @@ def compute_gram(
     compute, folder = store is None, session.folder
     matrices = [GramMatrix(opened, one, compute=compute, folder=folder) for one in kernels]
     return matrices[0] if isinstance(kernel, Kernel | str) else GramMatrices(matrices)
-
-
-def _usual_width(samples: Samples, sphere_map: str | None) -> float:
-    """Width of a Gaussian kernel by name."""
-    return usual_width(mapped_gamma(samples, sphere_map))
 
 
 def _check_layout(layout: object) -> None:

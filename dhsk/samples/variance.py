@@ -1,7 +1,7 @@
 """Variance of all entries of samples, by which Gaussian kernels are scaled."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
@@ -66,6 +66,13 @@ def mapped_gamma(
 def usual_width(gamma: float) -> float:
     """Width of a Gaussian kernel that is given by its name: that of `gamma_of_scale`, rounded."""
     return float(f"{math.sqrt(0.5 / gamma):.{DIGITS}g}")
+
+
+def width_of(
+    samples: Samples, sphere_map: SphereMap | None, weights: Floats | None = None
+) -> Callable[[], float]:
+    """What finds the usual width of a Gaussian kernel of mapped samples."""
+    return lambda: usual_width(mapped_gamma(samples, sphere_map, weights))
 
 
 def _moments(block: Rows, weights: Floats | None) -> tuple[float, float, float]:

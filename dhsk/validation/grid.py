@@ -24,7 +24,7 @@ from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_fact
 from dhsk.planning.fits import exact_seconds
 from dhsk.results.parts import FewSamples, Splitting
 from dhsk.samples import Samples, SphereMap
-from dhsk.samples.variance import mapped_gamma, usual_width
+from dhsk.samples.variance import width_of
 from dhsk.solvers.problems import MULTI_CLASS, MultiClass, check_multi_class, classes_of_problems
 from dhsk.validation.folds import Division, Fold
 from dhsk.validation.scores import (
@@ -287,12 +287,15 @@ def _chosen(
     kernels: Kernels | None,
     sphere_map: SphereMap | None,
 ) -> list[Kernel]:
-    dim = source.shape[1] if isinstance(source, Samples) else source.dim
+    if isinstance(source, Samples):
+        dim, width = source.shape[1], width_of(source, sphere_map)
+    else:
+        dim, width = source.dim, partial(width_of_matrix, source)
     given = [] if kernels is None else one_or_several(kernels)
     scales = positive("time_scale", TIME_SCALES if time_scale is None else time_scale)
     chosen = list(
         dict.fromkeys(
-            parse_kernel(kernel, dim, scale, partial(_width, source, sphere_map))
+            parse_kernel(kernel, dim, scale, width)
             for kernel in given
             for scale in (scales if _has_a_time(kernel) else scales[:1])
         )
@@ -303,13 +306,6 @@ def _chosen(
     elif time_scale is None:
         return chosen
     return list(dict.fromkeys([*(HeatKernel.at_scale(dim, s) for s in scales), *chosen]))
-
-
-def _width(source: GramMatrix | Samples, sphere_map: SphereMap | None) -> float:
-    """Width of a Gaussian kernel by name."""
-    if isinstance(source, GramMatrix):
-        return width_of_matrix(source)
-    return usual_width(mapped_gamma(source, sphere_map))
 
 
 def _has_a_time(kernel: Kernel | str) -> bool:
