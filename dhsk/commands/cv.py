@@ -267,8 +267,8 @@ def cv(
     tf-idf) and linear (not on counts whose totals differ), and takes what `decide` says.
 
     Rows of finished kernels are in results.csv while the grid runs. Inner products are removed at
-    the end, unless --store asks for them. After an interrupt, the same command continues; after the
-    end it prints the results again. Another one replaces them only with --overwrite.
+    the end, unless --store asks for them. The same command goes on after an interrupt, and prints
+    the results again after the end; another one replaces them only with --overwrite.
     """
     low_rank, overwrite = _low_rank(grid), final["overwrite"]
     opened = _open_source(samples, labels, table)
@@ -301,9 +301,7 @@ def cv(
         check_writable(out)
         with (
             noted(out, settings),
-            connected_if_asked(
-                cluster, needed=low_rank is None and opened.shape[0] > HERE
-            ) as client,
+            connected_if_asked(cluster, needed=not low_rank and opened.shape[0] > HERE) as client,
             _telling_of(out / TABLES[1]),
             show_progress() as progress,
             costs_told(say_cost),
