@@ -169,10 +169,12 @@ class RowsSource(Source):
         if self.dtype == np.float32 or self.on_device:
             return None
         rows: Any = self._rows
-        wide = isinstance(rows, np.ndarray) and 2 * rows.shape[1] > len(samples)
-        if wide or not _takes_single(self._kernel, rows):
+        if isinstance(rows, np.ndarray) and 2 * rows.shape[1] > len(samples):
             return None
-        found = RowsSource(rows[samples].astype(np.float32), self._kernel, edge=self._edge)
+        rows = rows[samples]
+        if not _takes_single(self._kernel, rows):
+            return None
+        found = RowsSource(rows.astype(np.float32), self._kernel, edge=self._edge)
         found._executor = self._executor
         return found
 
