@@ -31,6 +31,19 @@ def samples(counts: Any) -> tuple[Any, Any]:
     return X, np.repeat([0, 1], 20)
 
 
+@pytest.mark.parametrize("sphere_map", ["identity", "hyperspherical"])
+def test_the_width_of_a_name_is_that_of_mapped_samples(sphere_map: Any, samples: Any) -> None:
+    """Half the features times the variance of what the map makes of the samples, squared."""
+    X, y = samples
+    mapped = X if sphere_map == "identity" else dhsk.hyperspherical_map(X)
+    kernel = dhsk.GaussianKernel(float(f"{np.sqrt(mapped.var() * 12 / 2):.3g}"))
+    assert dhsk.compute_gram(X, "gaussian", sphere_map=sphere_map).kernel == kernel
+    grid = {"kernels": "gaussian", "sphere_map": sphere_map, "C": 1.0, "cv": 2}
+    assert dhsk.cross_validate(X, y, **grid).best.sigma == kernel.sigma
+    model = dhsk.HeatSVC(kernel="gaussian", sphere_map=sphere_map).fit(X, y)
+    assert model.kernel_ == kernel
+
+
 @pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("name", NAMED)
 def test_a_name_is_the_kernel_of_the_default_parameters(name: str, samples: Any) -> None:
