@@ -11,7 +11,7 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.config import FILE, config_option, write_config
-from dhsk.commands.connecting import HERE, connected_if_asked, wrong_out
+from dhsk.commands.connecting import SMALL, connected_if_asked, wrong_out
 from dhsk.commands.console import hint, say_cost
 from dhsk.commands.cv_table import print_result
 from dhsk.commands.earlier_run import (
@@ -301,7 +301,7 @@ def cv(
         check_writable(out)
         with (
             noted(out, settings),
-            connected_if_asked(cluster, needed=not low_rank and opened.shape[0] > HERE) as client,
+            connected_if_asked(cluster, needed=not low_rank and opened.shape[0] > SMALL) as client,
             _telling_of(out / TABLES[1]),
             show_progress() as progress,
             costs_told(say_cost),

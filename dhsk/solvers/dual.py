@@ -110,8 +110,8 @@ class Fit:
     converged
         Whether the violation is at most the tolerance.
     outside
-        Decision values of the samples that the column does not train on, in order; None where
-        they were not computed on the way.
+        Decision values of the samples that the column does not train on, in the order of the
+        samples; None where they were not computed on the way.
     """
 
     support: Indices

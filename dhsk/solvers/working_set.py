@@ -50,8 +50,8 @@ _EXACT, _ROUGH, _UNKNOWN = range(3)
 """How far gradients are known: from float64 entries, from those of a set in float32, or not."""
 
 _SINGLE_ROUNDINGS: Final = 8 * float(np.finfo(np.float32).eps)
-"""Rounding of a gradient in float32, for entries and a norm of the coefficients of 1: that of the
-entries adds up like errors of random signs. More makes the set's violation on looking too large."""
+"""Largest error of a gradient from entries in float32, for entries and a norm of the coefficients
+of 1. Errors of random signs add up to less; the factor 8 is a guess, and looks correct the rest."""
 
 _DIGITS: Final = 9
 """Decimal digits in which the gradients of equal samples agree."""
@@ -276,8 +276,8 @@ class WorkingSet(PairState):
             before = self.members
             self._grow(known, excess, violators)
             stuck = not self._moved and np.array_equal(before, self.members)
-            if stuck or not violators:  # or only rounding of the set's entries violates conditions
-                stuck, self.single = stuck and not self.single, False
+            if self.single and (stuck or not violators):  # only rounding of entries violates them
+                stuck = self.single = False
         if not left or stuck:
             self.ended = everywhere  # solved, or rounding lets nothing more be gained
             self._look_further()

@@ -95,7 +95,7 @@ def sizes_of_rounds(search: Search, square: Square, grid: Grid, *, default: bool
         return []
     n = int(grid.counts.sum())
     each = 8 * (square.shape[1] if square.nnz is None else square.nnz / square.shape[0])
-    size = min(size_of_sample(n), int(MOST_BYTES / each))
+    size = min(max(FIRST[0], min(FIRST[1], n // 5)), int(MOST_BYTES / each))
     found: list[int] = []
     while n >= FEWEST and size * LEAST <= n and (found or _pays(grid, size)):
         found.append(size)
@@ -103,11 +103,6 @@ def sizes_of_rounds(search: Search, square: Square, grid: Grid, *, default: bool
         if size <= found[-1]:
             break
     return found
-
-
-def size_of_sample(n: int) -> int:
-    """Samples of the first round, about, of so many."""
-    return max(FIRST[0], min(FIRST[1], n // 5))
 
 
 def _pays(grid: Grid, size: int) -> bool:

@@ -150,32 +150,6 @@ def test_how_long_a_method_takes_is_known_after_a_fold(monkeypatch: pytest.Monke
     assert begun == 2 * list(baselines.OF_COUNTS[0].C)
 
 
-@pytest.mark.parametrize("asked", [None, True])
-def test_what_is_surely_worse_on_a_sample_is_left_out(
-    asked: bool | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By two standard errors, unless all that can be tried is asked for; less does not matter."""
-    scores = {0.1: (0.5, 0.55), 1.0: (0.9, 0.91), 10.0: (0.9, 0.85)}
-    fitted: list[tuple[int, float]] = []
-
-    def score(trial: Any, C: float, fold: int) -> tuple[float, float]:
-        fitted.append((len(trial.grid.y), C))
-        return scores[C][fold], 0.0
-
-    for name, value in (("FEWEST", 60), ("size_of_sample", lambda _: 60), ("SHARE", 1e9)):
-        monkeypatch.setattr(baselines, name, value)
-    monkeypatch.setattr(baselines._Trial, "_fitted", score)
-    X, y = counts(120)
-    found = dhsk.cross_validate(X, y, cv=2, out=dhsk.Output(baselines=asked)).baselines
-    every = {0.1, 1.0, 10.0}
-    assert {C for n, C in fitted if n == 60} == (set() if asked else every)
-    assert {C for n, C in fitted if n == 120} == (every if asked else {1.0, 10.0})
-    assert {one.C for one in found.tried} == {C for n, C in fitted if n == 120}
-    names = [method.name for method in baselines.OF_COUNTS]
-    worse = "C = 0.1, worse by more than two standard errors on 60 samples"
-    assert found.left_out == (() if asked else tuple(f"{name}, {worse}" for name in names))
-
-
 def test_workers_fit_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two fits at a time, one on each, with the scores of those made here one by one."""
     X, y = counts()
