@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
 from dhsk.compiled import compiled
+from dhsk.solvers.newton import newton_steps, steps_between
 from dhsk.solvers.simd import BLOCK, SMALLEST_CURVATURE, gain_of_block, update_block
 
 _EPS: Final = float(np.finfo(np.float64).eps)
@@ -146,11 +147,17 @@ def ascend(
     """
     if diagonal is None:
         diagonal = diagonal_of(K)
-    state = _state_of(K, f, tol)
-    diagonal, limits = diagonal.astype(state.dtype, copy=False), (float(tol), float(zone))
-    steps, violation = _ascend(K, diagonal, bounds, b, state, limits, max_steps)
-    f[:] = state  # the same array in float64
-    return steps, max(0.0, violation)
+    limits, chunk = (float(tol), float(zone)), steps_between(len(b))
+    steps = 0
+    while True:
+        state = _state_of(K, f, tol)
+        own, most = diagonal.astype(state.dtype, copy=False), min(chunk, max_steps - steps)
+        done, violation = _ascend(K, own, bounds, b, state, limits, most)
+        f[:] = state  # the same array in float64
+        steps += done
+        if done < chunk or steps == max_steps:
+            return steps, max(0.0, violation)
+        steps = min(max_steps, steps + newton_steps(K, bounds, b, f, zone))
 
 
 def _state_of(K: NDArray[Any], f: Floats, tol: float) -> NDArray[Any]:

@@ -162,7 +162,7 @@ class Stages:
             self._note(first, "where the variance of the samples under the kernel is 0.9 to 0.1")
         self._other_times(wanted)
         if wanted.extend:
-            self._other_penalties(wanted)
+            self.extend(wanted, rows_by_point(self.rows)[highest(summarise(self.rows)).point], ())
 
     def finish(self, finalists: Sequence[Finalist], wanted: Wanted, why: str) -> None:
         """Try kernels at values of C of their own."""
@@ -194,13 +194,14 @@ class Stages:
 
         That is where the C at an end is better than the next one by more than a standard error,
         and could get within one of the best cell by as much again: scores have one hill over C,
-        and flatten towards its top. And where what is tried was not surely worse on the sample.
+        and flatten towards its top. Or where all are equal, as C may be too small to tell any
+        samples apart. And where what is tried was not surely worse on the sample, if any.
         """
         sizes = self.grid.splitting.sizes(self.grid.repeats, len(self.grid.y))
 
         def pays(cell: Cell, tried: Mapping[float, float]) -> bool:
-            own = self._may_win(cell, tried, sizes, best)
-            return own and not _was_worse(cell, next_penalties(tried), sizes, earlier)
+            may_win = len(set(tried.values())) == 1 or self._may_win(cell, tried, sizes, best)
+            return may_win and not _was_worse(cell, next_penalties(tried), sizes, earlier)
 
         self._other_penalties(wanted, pays)
 
@@ -276,9 +277,7 @@ class Stages:
             self._note(self._run(candidates(self.square, scales, None), wanted), why)
 
     def _other_penalties(
-        self,
-        wanted: Wanted,
-        pays: Callable[[Cell, Mapping[float, float]], bool] | None = None,
+        self, wanted: Wanted, pays: Callable[[Cell, Mapping[float, float]], bool]
     ) -> None:
         """Try larger or smaller C at the best kernel of each family, if its best C is an end.
 
@@ -288,7 +287,7 @@ class Stages:
             asked: dict[tuple[tuple[float, ...], MultiClass], list[Cell]] = {}
             for cell, tried in self._families():
                 values = next_penalties(tried)
-                if values and (pays is None or pays(cell, tried)):
+                if values and pays(cell, tried):
                     way: MultiClass = "ovr" if is_rest(cell.label) else "ovo"
                     asked.setdefault((tuple(values), way), []).append(cell)
             for (further, way), cells in asked.items():

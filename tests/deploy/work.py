@@ -11,8 +11,9 @@ import numpy as np
 
 import dhsk
 
-SHORT = ("DASK_DHSK__PROGRESS_TIMEOUT=8s", "DASK_DHSK__SCHEDULER_TIMEOUT=10s")
-"""Shorter than a user's, and longer than a busy machine keeps a scheduler from its answer."""
+SHORT = ("DASK_DHSK__PROGRESS_TIMEOUT=20s", "DASK_DHSK__SCHEDULER_TIMEOUT=10s")
+"""Shorter than a user's, and longer than a busy machine keeps a scheduler from its answer, or
+workers that load the package from theirs, which may take half of the first."""
 
 HOPELESS_SECONDS = 180
 """Far more than these: where the first task was slow, as on a busy machine, five times its time

@@ -233,6 +233,31 @@ def test_a_smaller_C_is_tried_where_it_may_win(
     assert [C for one in stages.tried[1:] for C in one.C] == sorted(tried)
 
 
+@pytest.mark.parametrize(
+    ("at_5", "tried"),
+    [
+        (lowered(0.01), [50.0, 150.0]),
+        (lowered(0.002, 0.01), []),
+        (BEST, []),
+        (None, [50.0, 150.0]),
+    ],
+    ids=["surely better", "better by chance", "level", "all equal"],
+)
+def test_without_halving_a_larger_C_is_tried_where_it_may_win(
+    at_5: Sequence[float] | None, tried: list[float]
+) -> None:
+    """The best C is the largest, or all that were tried are equal, as where they are too small."""
+    first = lowered(0.05) if at_5 else BEST
+    scores = {0.5: first, 1.5: first, 5.0: at_5 or BEST, 15.0: BEST}
+    scores |= {50.0: lowered(0.01), 150.0: lowered(0.02)}
+    grid = grid_of(100).at([0.5, 1.5, 5.0, 15.0])
+    told = GridProgress(lambda _: None)
+    told.begin(grid, None)
+    stages = Stages(Scored(scores), open_samples(np.ones((100, 3))), grid, told)  # type: ignore[arg-type]
+    stages.run(Wanted([dhsk.CosineKernel()], look=True, scale_C=True))
+    assert [C for one in stages.tried[1:] for C in one.C] == tried
+
+
 def test_of_kernels_that_are_nearly_equal_the_steepest_goes_on() -> None:
     """More samples tell nearer ones apart; one that is worse by more is no candidate."""
     rows = [
