@@ -31,7 +31,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from flint import arb, arb_poly
+from flint import arb, arb_mat, arb_poly
 
 from dhsk.kernels.certified import rounded
 from dhsk.kernels.certified.series import (
@@ -292,25 +292,31 @@ def _log2_factors(factors: tuple[float, ...], node: int) -> arb:
 
 def largest_value(polynomial: arb_poly) -> float:
     """Upper bound of |p| on [-1, 1]: the sum of its Chebyshev coefficients' sizes."""
-    chebyshev: list[arb] = []
-    for coefficient in reversed(polynomial.coeffs()):
-        chebyshev = _times_y(chebyshev)
-        if chebyshev:
-            chebyshev[0] += coefficient
-        else:
-            chebyshev = [coefficient]
-    return float(sum((abs(a) for a in chebyshev), arb(0)).upper())
+    coefficients = polynomial.coeffs()
+    if not coefficients:
+        return 0.0
+    chebyshev = arb_mat([coefficients]) * _chebyshev(len(coefficients))
+    return float(sum((abs(a) for a in chebyshev.entries()), arb(0)).upper())
 
 
-def _times_y(chebyshev: list[arb]) -> list[arb]:
-    """Multiply a Chebyshev series by y: y T_0 = T_1, y T_k = (T_{k-1} + T_{k+1})/2."""
-    if not chebyshev:
-        return []
-    halves = [a / 2 for a in chebyshev]
-    out = [arb(0), chebyshev[0], *halves[1:]]
-    for k in range(1, len(chebyshev)):
-        out[k - 1] += halves[k]
-    return out
+@lru_cache(maxsize=64)
+def _chebyshev(count: int) -> arb_mat:
+    """Chebyshev coefficients of 1, y, y² ..., a row each: y T_0 = T_1, 2 y T_k = T_{k-1} + T_{k+1}.
+
+    They are whole numbers over powers of 2, and exact.
+    """
+    rows = [[1] + [0] * count]
+    for power in range(1, count):
+        last = rows[-1]  # times 2^(power - 1)
+        row = [0] * (count + 1)
+        row[1] = 2 * last[0]
+        for k in range(1, power):
+            row[k - 1] += last[k]
+            row[k + 1] += last[k]
+        rows.append(row)
+    return arb_mat(
+        [[arb(a) * arb(2) ** -power for a in row[:count]] for power, row in enumerate(rows)]
+    )
 
 
 def exponent_at(locals_: Sequence[Local], point: int) -> arb:

@@ -12,10 +12,11 @@ from dhsk.kernels.certified.exponent import ONE, Local, exponent_at
 from dhsk.kernels.certified.series import HeatSeries
 
 _ROUNDS = 8  # of moving the nodes; measured: four bring the largest error within a factor 3
-_FEW_ROUNDS, _FAR = 3, 30.0  # after so many, an error so many times the goal is given up
+_FAR = 1e6, 1e3, 30.0  # times the goal: such an error is given up after a round, two, and three
 _TARGET = 1e-17  # an error that is small enough
 _PULL = 0.35  # how far a gap between nodes gives way to its error; 0.5 oscillates
 _SOLVE_BITS = 400, 22  # at least, and for each node: the equations are that ill-conditioned
+_SEEN_BITS = 192  # of errors that are looked at, 1e-17 and more
 _SAMPLES = (0.2, 0.5, 0.8)  # places in a gap where the error is looked at
 _LN2 = 0.6931471805599453  # log 2
 
@@ -66,7 +67,7 @@ def interpolate_rationally(
         found = Rational(*fit, max(errors))
         if best is None or found.error < best.error:
             best = found
-        if best.error < _TARGET or (done >= _FEW_ROUNDS and best.error > _FAR * goal):
+        if best.error < _TARGET or best.error > _FAR[min(done, len(_FAR)) - 1] * goal:
             break
         knots = _balanced(knots, errors)
     assert best is not None
@@ -83,19 +84,23 @@ def _solve(
     """P and Q with P(y) - h Q(y) = 0 at the nodes and Q(0) = 1."""
     count = len(nodes)
     values = [exponent_at(locals_, node) for node in nodes]
-    matrix, right_side = arb_mat(count, count), arb_mat(count, 1)
     with ctx.workprec(_SOLVE_BITS[0] + _SOLVE_BITS[1] * count):
-        for i, (node, h) in enumerate(zip(nodes, values, strict=True)):
-            y, power = arb(node - left) / ONE, arb(1)
-            for j in range(max(sizes)):
-                if j < sizes[0]:
-                    matrix[i, j] = power
-                if 0 < j < sizes[1]:
-                    matrix[i, sizes[0] + j - 1] = -h * power
-                power *= y
-            right_side[i, 0] = h
+        rows = [
+            _equation(arb(node - left) / ONE, h, sizes)
+            for node, h in zip(nodes, values, strict=True)
+        ]
+        matrix, right_side = arb_mat(rows), arb_mat([[h] for h in values])
         solution = [entry.mid() for entry in matrix.solve(right_side).entries()]
     return arb_poly(solution[: sizes[0]]), arb_poly([arb(1), *solution[sizes[0] :]])
+
+
+def _equation(y: arb, h: arb, sizes: tuple[int, int]) -> list[arb]:
+    """Coefficients of 1, y, y² ... of P, and of y, y² ... of Q."""
+    powers = [arb(1)]
+    for _ in range(max(sizes) - 1):
+        powers.append(powers[-1] * y)
+    opposite = -h
+    return [*powers[: sizes[0]], *(opposite * power for power in powers[1 : sizes[1]])]
 
 
 def _gap_errors(
@@ -115,10 +120,11 @@ def _gap_errors(
         miss = numerator(y) / denominator(y) - h
         if lightest is None:
             return abs(float((miss / h).mid()))
-        weight = max(lightest, rounded.exp2(-d * float(h)))
+        weight = 1.0 if lightest == 1.0 else max(lightest, rounded.exp2(-d * float(h)))
         return abs(float(miss.mid())) * d * _LN2 * weight
 
-    return [max(error(a + (b - a) * place) for place in _SAMPLES) for a, b in pairwise(knots)]
+    with ctx.workprec(_SEEN_BITS):
+        return [max(error(a + (b - a) * place) for place in _SAMPLES) for a, b in pairwise(knots)]
 
 
 def _balanced(knots: list[float], errors: list[float]) -> list[float]:
