@@ -183,7 +183,7 @@ FINAL: Final = (
             "--baselines/--no-baselines",
             default=None,
             help="Score common methods of scikit-learn on the same folds: LinearSVC on tf-idf, of "
-            "a table SVC and trees. [default: in a search, where they add less than a fifth]",
+            "tables SVC and trees. [default: in a search, where they add 10 s or a fifth]",
         ),
     ),
     *rows_of(

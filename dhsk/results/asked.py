@@ -220,8 +220,8 @@ class Output:
     baselines
         Whether to score common methods of scikit-learn on the same folds: of sparse counts
         `LinearSVC` on tf-idf and on square roots of proportions, of dense samples `SVC` on scaled
-        columns and boosted trees. None for those that take less than a fifth of the seconds of the
-        kernels, if no kernel was asked for.
+        columns and boosted trees. None for those that take less than 10 s, or less than a fifth of
+        the seconds of the kernels, if no kernel was asked for.
 
     Examples
     --------

@@ -48,6 +48,9 @@ from dhsk.validation.methods import (
 SHARE: Final = 0.2
 """Most seconds that all methods together may take unasked, as a part of those of the kernels."""
 
+LEAST_SECONDS: Final = 10.0
+"""Seconds that all methods together may take unasked, however soon the kernels were done."""
+
 LENIENCE: Final = 1.5
 """A method that has begun is left when it will take this many times what it was allowed: the work
 that it has done is lost then."""
@@ -99,7 +102,7 @@ def baselines_of(
         Rows of the kernels.
     asked
         Whether any are tried; None for those that take, by the seconds of a small fit, and all
-        together, less than `SHARE` of those of the kernels.
+        together, less than `SHARE` of those of the kernels, or `LEAST_SECONDS`.
     seconds
         Those of this run so far; an earlier one may have fitted some kernels.
 
@@ -114,7 +117,7 @@ def baselines_of(
     if need > own_room(options.memory):
         return Baselines(left_out=(f"all need {format_bytes(need)} of memory",))
     spent = max(seconds, sum(row.seconds for row in rows) / core_count())
-    ends = perf_counter() + (math.inf if asked else SHARE * spent)
+    ends = perf_counter() + (math.inf if asked else max(LEAST_SECONDS, SHARE * spent))
     X = _whole(square)
     methods = OF_COUNTS if square.is_sparse else OF_TABLES
     if square.is_sparse and X.nnz and X.data.min() < 0:
@@ -285,7 +288,8 @@ class _Trial:
 
 
 def _too_long(seconds: float) -> str:
-    return f"takes {rough_seconds(seconds)}, more than a fifth of this run"
+    took = rough_seconds(seconds)
+    return f"takes {took}, more than a fifth of this run and than {LEAST_SECONDS:g} s"
 
 
 def _in_background(task: Callable[[], Any]) -> Any:

