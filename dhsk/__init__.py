@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from dhsk.results.asked import Fitting, Output, Refit, StratifiedFolds
     from dhsk.results.low_rank import LowRank
     from dhsk.samples import (
+        clr_map,
         hyperspherical_map,
         multinomial_map,
         open_samples,
@@ -118,8 +119,8 @@ _HOME = {
     "samples.spectrum": ["Spectrum"],
     "samples.vectorizer": ["Vectorizer"],
     "samples": [
-        "hyperspherical_map", "multinomial_map", "open_samples", "projective_map", "read_labels",
-        "spectrum_counts",
+        "clr_map", "hyperspherical_map", "multinomial_map", "open_samples", "projective_map",
+        "read_labels", "spectrum_counts",
     ],
     "validation.cross_validate": ["cross_validate"],
     "validation.learning_curve": ["LearningCurve", "learning_curve"],
@@ -137,8 +138,8 @@ __all__ = [
     "MeanDiscrepancy", "NystromFeatures", "NystromRidge", "NystromSVC", "OneClassSVM", "Output",
     "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap", "Refit",
     "SamplesChangedError", "SmoothedKernel", "Spectrum", "StoreError", "StoreMismatchError",
-    "StratifiedFolds", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect",
-    "cross_validate", "device", "diffusion_map", "empirical_map", "graph_gram",
+    "StratifiedFolds", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "clr_map", "compute_gram",
+    "connect", "cross_validate", "device", "diffusion_map", "empirical_map", "graph_gram",
     "hyperspherical_map", "learning_curve", "maximum_mean_discrepancy", "mercer_map",
     "multinomial_map", "negative_laplacian", "open_gram", "open_samples", "projective_map",
     "read_edges", "read_labels", "repair_gram", "representatives", "show_progress",

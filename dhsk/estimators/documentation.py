@@ -22,8 +22,9 @@ SHARED: Final = {
     ),
     "sphere_map": (
         'Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for '
-        'counts), "projective" (division by the length) or "identity". None for the kernel\'s '
-        'default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.'
+        'counts), "projective" (division by the length), "clr" (centred log-ratios, for counts of '
+        'microbes) or "identity". None for the kernel\'s default: "hyperspherical" for heat, '
+        'parametrix and cosine, "identity" for the others.'
     ),
     "zero_rows": (
         "What to do with samples that are all zero, which have no image on the sphere. "

@@ -4,6 +4,7 @@ from dhsk.samples.labels import check_labels, read_labels
 from dhsk.samples.maps import (
     SphereMap,
     apply_map,
+    clr_map,
     hyperspherical_map,
     multinomial_map,
     of_counts,
@@ -29,6 +30,7 @@ __all__ = [
     "ZeroRule",
     "apply_map",
     "check_labels",
+    "clr_map",
     "hyperspherical_map",
     "is_gram_store",
     "multinomial_map",

@@ -20,6 +20,8 @@ class MapToSphere:
     it is. Of an all-zero sample any row: the centre takes its place."""
     counts: bool = False
     """Whether samples are counts, so that values below 0 are refused."""
+    dense: bool = False
+    """Whether images have no zeros, so that sparse samples are refused."""
 
 
 def roots_of_shares(block: Rows) -> Rows:
@@ -32,6 +34,24 @@ def directions(block: Rows) -> Rows:
     values = _scaled(block)
     values /= _spread(_above_zero(_euclidean(values, block)), block)
     return _rebuilt(values, block)
+
+
+def log_ratios(block: Rows) -> Rows:
+    """Centred logarithms of 1 + x/m by row, m the smallest value above 0, divided by their length.
+
+    Where all logarithms are equal, the centre.
+    """
+    assert isinstance(block, np.ndarray)  # others are refused
+    values = _scaled(block)
+    least = np.min(values, axis=1, where=values > 0, initial=np.inf)[:, None]
+    with np.errstate(over="ignore"):  # a ratio that is out of range counts as the largest
+        values /= least
+    logs = np.log1p(np.minimum(values, np.finfo(np.float64).max, out=values), out=values)
+    flat = logs.max(axis=1) == logs.min(axis=1)
+    logs -= logs.mean(axis=1, keepdims=True)
+    logs[flat] = 1.0
+    logs /= np.sqrt(np.square(logs).sum(axis=1, keepdims=True))
+    return logs
 
 
 def row_norms(block: Rows) -> Floats:

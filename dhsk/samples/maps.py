@@ -1,4 +1,4 @@
-"""Maps from data to the unit sphere: hyperspherical, projective and smoothed multinomial."""
+"""Maps from data to the unit sphere: hyperspherical, projective, log-ratios, and smoothed."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn, TypeAlias
@@ -15,6 +15,7 @@ from dhsk.samples.images import (
     MapToSphere,
     directions,
     exact_scale,
+    log_ratios,
     peaks_of,
     roots_of_shares,
     sqrt_shares,
@@ -29,6 +30,7 @@ SphereMap: TypeAlias = str
 MAPS: Final[Mapping[SphereMap, MapToSphere]] = {
     "hyperspherical": MapToSphere("square roots of proportions", roots_of_shares, counts=True),
     "projective": MapToSphere("rows of norm 1", directions),
+    "clr": MapToSphere("centred log-ratios, of norm 1", log_ratios, counts=True, dense=True),
     "identity": MapToSphere("rows as they are", lambda block: block),
 }
 """Maps by name, as in `sphere_map` and --map."""
@@ -144,6 +146,51 @@ def projective_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
     return _map_and_warn("projective", X, zero_rows)
 
 
+def clr_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
+    """Map compositions to the sphere by centred log-ratios: z / ||z||, row by row.
+
+    z_j is log(1 + x_j/m) less its mean over the features, where m is the smallest value above 0 of
+    the sample. Of counts, m is what a single count weighs, so that 1 is added to each; proportions
+    of deep sequencing add as little as they can tell. No factor of a sample changes its image.
+
+    Parameters
+    ----------
+    X
+        (n_samples, dim), non-negative; dense, as no entry of an image is zero.
+    zero_rows
+        What to do with rows that are all zero, see `hyperspherical_map`. A sample whose values are
+        all equal has no direction, and is mapped to the centre too.
+
+    Returns
+    -------
+    Rows
+        Unit rows, (n_samples, dim), float64.
+
+    Raises
+    ------
+    InputError
+        If samples are sparse, an entry is negative, NaN or infinite, or a row is zero and
+        `zero_rows` is "error"; the entry is named.
+
+    Warns
+    -----
+    ZeroRowsWarning
+        If rows are zero and `zero_rows` is "center".
+
+    References
+    ----------
+    J. Aitchison, "The statistical analysis of compositional data" (1986), section 4.6.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> dhsk.clr_map([[1.0, 3.0, 0.0], [50.0, 0.0, 50.0]]).round(4)
+    array([[ 0.    ,  0.7071, -0.7071],
+           [ 0.4082, -0.8165,  0.4082]])
+    """
+    return _map_and_warn("clr", X, zero_rows)
+
+
 def multinomial_map(X: ArrayLike | Any, alpha: float) -> Rows:
     """Map counts to the sphere with Dirichlet smoothing: sqrt((x + alpha) / sum (x + alpha)).
 
@@ -220,6 +267,11 @@ def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows
     _refuse_nonfinite(block, first_row)
     if name == "identity":
         return np.zeros(0, np.intp)
+    if MAPS[name].dense and isinstance(block, csr_array):
+        raise InputError(
+            f"the {name} map leaves no zeros, so it takes dense samples, and these are sparse: "
+            "give X.toarray() if that fits the memory, or a CSV or .npy file"
+        )
     if MAPS[name].counts:
         _refuse_negative(block, first_row, name)
     zero = np.flatnonzero(peaks_of(block) == 0)

@@ -53,8 +53,8 @@ def representatives(
     repeats
         Number of clusterings of each class.
     sphere_map
-        Map of the samples before they are clustered: "identity", or "hyperspherical" or
-        "projective" to cluster the points that a spherical kernel sees.
+        Map of the samples before they are clustered: "identity", or "hyperspherical",
+        "projective" or "clr" to cluster the points that a spherical kernel sees.
     random_state
         Seed of all clusterings.
     progress

@@ -51,6 +51,20 @@ def test_train_at_a_large_time(table: Any, run: Any, samples: Any) -> None:
     np.testing.assert_array_equal(found, linear.predict(rows @ rows.T))
 
 
+def test_a_model_on_log_ratios(table: Any, run: Any, samples: Any) -> None:
+    """The map goes with the model."""
+    X, y = samples
+    words = ("--labels", "y.txt", "--C", 3, "--time-scale", 0.5, "--map", "clr")
+    code, out, err = run("train", "x.npy", *words, "--out", "m.model")
+    assert (code, err) == (DONE, "")
+    assert "map clr (centred log-ratios, of norm 1)" in out
+    code, _, err = run("predict", "m.model", "t.npy", "--out", "p.csv")
+    assert (code, err) == (DONE, "")
+    header, rows = table("p.csv")
+    model = dhsk.HeatSVC(3.0, time_scale=0.5, sphere_map="clr").fit(X, y)
+    assert [row[header.index("label")] for row in rows] == model.predict(X[::2]).tolist()
+
+
 def test_train_then_predict(table: Any, run: Any, samples: Any) -> None:
     """Numbers of the fit, what comes next, accuracy, and the labels that the library predicts."""
     X, y = samples
