@@ -263,8 +263,8 @@ def cv(
     with --rank linear on Nyström features, for more samples than a Gram matrix allows. These, and
     grids on at most 5,000 samples, run in this process unless --cluster or --workers is given.
 
-    Without kernels and times it looks for the best heat kernel, tries cosine (of texts also on
-    tf-idf) and linear (not on counts whose totals differ), and takes what `decide` says.
+    Without kernels and times it looks for the best heat kernel, tries cosine (also on tf-idf or
+    log-ratios) and linear (not on counts whose totals differ), and takes what `decide` says.
 
     Rows of finished kernels are in results.csv while the grid runs. Inner products are removed at
     the end, unless --store asks for them. The same command goes on after an interrupt, and prints

@@ -183,7 +183,7 @@ KERNEL: Final = rows_of(
 
 def map_rows(*learnt: str) -> tuple[TableRow, ...]:
     """Rows of the map of samples, of which some are `learnt`, and of samples of zeros."""
-    auto = ", in every fold anew; auto tries tfidf beside the kernel's own"
+    auto = ", in every fold anew; auto tries tfidf and clr beside the kernel's own"
     more = "; tfidf is projective after weights of the features that are learnt and kept"
     more = f"{more}{auto if 'auto' in learnt else ''}" if learnt else ""
     return (

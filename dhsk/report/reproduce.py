@@ -9,7 +9,7 @@ from dhsk.kernels.base import Indefinite
 from dhsk.report.markup import Html, code, section, tag
 from dhsk.report.words import metric, score
 from dhsk.results.asked import Fitting, StratifiedFolds
-from dhsk.results.columns import TFIDF, Cell, bare, is_rest
+from dhsk.results.columns import MAP_OF, Cell, bare, is_rest, prefix_of
 from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import Results
 
@@ -241,12 +241,12 @@ def _own_map(results: Results, cell: Cell) -> str:
     """Return the map if it is not the kernel's own; empty if it is."""
     if _plain(cell).kernel not in SPHERICAL:
         return ""
-    used = "tfidf" if cell.kernel.startswith(TFIDF) else results.samples.sphere_map
+    used = MAP_OF.get(prefix_of(cell.kernel), results.samples.sphere_map)
     return "" if used in ("hyperspherical", "-") else used
 
 
 def _plain(cell: Cell) -> Cell:
-    """Return the cell with the kernel's own names, also if it is on tf-idf."""
+    """Return the cell with the kernel's own names, also if it is under another map."""
     return replace(cell, kernel=bare(cell.kernel), label=bare(cell.label))
 
 

@@ -1,6 +1,6 @@
 """Columns of results: the kernel and C, the score, and the certificate of a fit."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, TypeVar
 
@@ -72,7 +72,10 @@ class GridPoint(KernelColumns):
 
 
 TFIDF: Final = "tf-idf "
-"""What family and label of a kernel on tf-idf begin with."""
+CLR: Final = "clr "
+MAP_OF: Final[Mapping[str, str]] = {TFIDF: "tfidf", CLR: "clr"}
+"""What family and label of a kernel under another map than that of the search begin with: the map
+of each."""
 
 ONE_VS_REST: Final = ", one-vs-rest"
 """What family and label of a kernel end with whose exact fits are of each class against the rest;
@@ -84,9 +87,14 @@ def is_rest(name: str) -> bool:
     return name.endswith(ONE_VS_REST)
 
 
+def prefix_of(name: str) -> str:
+    """What tells the map of a family or label; empty under the map of the search."""
+    return next((prefix for prefix in MAP_OF if name.startswith(prefix)), "")
+
+
 def bare(name: str) -> str:
     """A family or label without what tells maps and fits of several classes apart."""
-    return name.removeprefix(TFIDF).removesuffix(ONE_VS_REST)
+    return name.removeprefix(prefix_of(name)).removesuffix(ONE_VS_REST)
 
 
 _KERNEL = tuple(field.name for field in fields(KernelColumns))

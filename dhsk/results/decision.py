@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dhsk.results.columns import TFIDF, Cell, GridPoint, Row, bare, grouped, is_rest
+from dhsk.results.columns import Cell, GridPoint, Row, bare, grouped, is_rest, prefix_of
 from dhsk.results.paired import FoldSizes, PairedDifference, about_equal
 
 _SIMPLEST_FIRST: Final = ("linear", "cosine", "polynomial", "gaussian", "parametrix", "heat")
@@ -39,10 +39,10 @@ class Decision:
     differences, as all cells see the same folds, corrected for training sets that overlap and for
     repeats that share their samples, see `paired_difference`: one sample, or one fold, never
     decides. Simple is, in this order: linear, cosine, polynomial, Gaussian, parametrix, heat, other
-    kernels, each before the same on tf-idf; then a smaller rank. Of one kernel the highest mean
-    counts; of equal means, to nine digits, the larger time or sigma (at an infinite time the heat
-    kernel is the cosine), then the smaller C, in units of the spread if it was chosen so. Cells
-    whose fits did not converge take no part, unless none converged.
+    kernels, each before the same on tf-idf or log-ratios; then a smaller rank. Of one kernel the
+    highest mean counts; of equal means, to nine digits, the larger time or sigma (at an infinite
+    time the heat kernel is the cosine), then the smaller C, in units of the spread if it was chosen
+    so. Cells whose fits did not converge take no part, unless none converged.
 
     Attributes
     ----------
@@ -193,11 +193,11 @@ def simplicity(cell: Cell) -> tuple[float, ...]:
 def _order(cell: Cell) -> tuple[float, float]:
     """Place of a kernel among all, and rank.
 
-    On tf-idf, whose weights are learnt, it is a little later, and one-vs-rest is after one-vs-one.
+    On tf-idf or log-ratios it is a little later, and one-vs-rest is after one-vs-one.
     """
     name, names = bare(cell.kernel), _SIMPLEST_FIRST
     place = names.index(name) if name in names else len(names)
-    later = 0.5 * cell.kernel.startswith(TFIDF) + 0.25 * is_rest(cell.kernel)
+    later = 0.5 * bool(prefix_of(cell.kernel)) + 0.25 * is_rest(cell.kernel)
     return (place + later, cell.rank or 0)
 
 

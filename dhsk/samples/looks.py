@@ -110,6 +110,14 @@ def differ_in_depth(rows: Rows) -> bool:
     return bool(high > _DEPTHS * low)
 
 
+def are_parts(rows: Rows) -> bool:
+    """Whether rows seem to be parts of wholes: of one total, or counts of depths that differ."""
+    values = values_of(rows)
+    if not np.isfinite(values).all() or (values < 0).any():
+        return False
+    return _same(_totals(rows)) or differ_in_depth(rows)
+
+
 def _totals(rows: Any) -> Floats:
     return np.asarray(rows.sum(axis=1)).reshape(-1)
 

@@ -23,6 +23,8 @@ from dhsk.objects.places import remove_below
 from dhsk.planning.fits import exact_seconds
 from dhsk.results.asked import Search
 from dhsk.results.columns import (
+    CLR,
+    MAP_OF,
     ONE_VS_REST,
     TFIDF,
     Cell,
@@ -256,8 +258,11 @@ class Halved:
 
     def kernels_on(self, square: Square, sphere_map: SphereMap | None) -> list[Kernel]:
         """Kernels of the finalists on samples; those that are not spherical have no weights."""
-        del sphere_map
-        plain, weighted = ([f.kernel for f in self.finalists.get(p, ())] for p in ("", TFIDF))
+        plain, weighted, ratios = (
+            [f.kernel for f in self.finalists.get(prefix, ())] for prefix in ("", TFIDF, CLR)
+        )
+        if sphere_map == MAP_OF[CLR] and CLR in self.finalists:
+            return ratios
         if isinstance(square, WeightedSamples):
             return [*weighted, *(kernel for kernel in plain if not kernel.spherical)]
         return plain

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from dhsk.errors import InputError
 from dhsk.gram.derive import product_kernel
 from dhsk.kernels import CosineKernel, Kernel
 from dhsk.objects.places import Place
-from dhsk.results.columns import TFIDF, Row, rows_by_point, summarise
+from dhsk.results.columns import CLR, MAP_OF, TFIDF, Row, rows_by_point, summarise
 from dhsk.results.decision import highest
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
+from dhsk.samples.looks import are_parts, first_rows
 from dhsk.samples.weighted import TFIDF as MAP
 from dhsk.samples.weighted import fixed_map, parse_map_name
 from dhsk.validation.disk import DiskNeed, disk_need
@@ -21,9 +22,13 @@ from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
 from dhsk.validation.low_rank import LowRankEngine
 from dhsk.validation.matrices import KernelMatrices, keeps_rows
+from dhsk.validation.named import NamedEngine
 from dhsk.validation.result import write_rows
 from dhsk.validation.stages import Finalist, Stages, Wanted, rows_of
 from dhsk.validation.weighted import WeightedEngine
+
+FEW: Final = 5000
+"""Number of samples from which log-ratios are not tried unasked: microbes are counted in fewer."""
 
 KernelsOn = Callable[[Square, SphereMap | None], list[Kernel]]
 """Kernels to try first on samples under a map."""
@@ -43,18 +48,22 @@ class Maps:
     tfidf: bool
     """Whether they run under tf-idf."""
     unasked: bool = False
-    """Whether tf-idf was not asked for, but is what is usually done: only the cosine kernel is
-    tried under it then, whose products are those of the habit's linear SVM."""
+    """Whether tf-idf or log-ratios were not asked for, but are what is usually done: only the
+    cosine kernel is tried under them then, whose products are those of the habit's linear SVM."""
+    ratios: bool = False
+    """Whether spherical kernels run on centred log-ratios beside."""
 
     @classmethod
     def of(cls, sphere_map: object, square: Square, grid: Grid, *, default: bool) -> "Maps":
         """Check the name of the map; InputError if it cannot be used with the input or scorer.
 
-        In a `default` search words of texts are weighted too.
+        In a `default` search words of texts are weighted too, and few samples of dense parts are
+        also taken by log-ratios.
         """
         if sphere_map is None and default and not grid.scoring.probabilities:
             texts = isinstance(square, Samples) and isinstance(square.vectorizer, Vectorizer)
-            return cls(None, plain=True, tfidf=texts, unasked=texts)
+            ratios = isinstance(square, Samples) and _few_parts(square)
+            return cls(None, plain=True, tfidf=texts, unasked=texts or ratios, ratios=ratios)
         both = isinstance(sphere_map, str) and sphere_map == "auto"
         name = None if sphere_map is None or both else parse_map_name(sphere_map)
         tfidf = both or name == MAP
@@ -69,7 +78,14 @@ class Maps:
                 "other folds hold out, but with tf-idf every fold has its own kernel: choose "
                 "another map, or a scorer of labels or decisions"
             )
-        return cls(None if name == MAP else fixed_map(name), name != MAP, tfidf)
+        ratios = both and isinstance(square, Samples) and not square.is_sparse
+        return cls(None if name == MAP else fixed_map(name), name != MAP, tfidf, ratios=ratios)
+
+
+def _few_parts(samples: Samples) -> bool:
+    """Whether log-ratios of samples are worth a try unasked."""
+    few = not samples.is_sparse and samples.shape[0] < FEW
+    return few and are_parts(first_rows(samples))
 
 
 @dataclass(frozen=True)
@@ -114,32 +130,36 @@ def make_runs(
     """Stages under each map, and their kernels; those that are not spherical run once."""
     told, on_rows = maker.options.report, keeps_rows(square, grid, maker.options)
     told.begin(grid, None if maker.low_rank is None else maker.low_rank.ranks)
-    if not maps.tfidf:
-        kernels = kernels_on(square, maps.fixed)
-        sized, disk = maker.within_disk(square, _products(kernels, on_rows=on_rows))
-        engine = sized.make(square, maps.fixed, grid, len(kernels))
-        return Runs([(Stages(engine, square, grid, told), kernels)], disk, maker.options.earlier)
-    assert isinstance(square, Samples)  # `Maps.of` has seen to it
+    plain = kernels_on(square, maps.fixed) if maps.plain else []
+    weighed: list[Kernel] = []
+    ratios: list[Kernel] = []
+
+    def beside(samples: Square, sphere_map: SphereMap) -> list[Kernel]:
+        return [CosineKernel()] if maps.unasked else kernels_on(samples, sphere_map)
 
     def make(samples: Samples, own: Grid, folder: str) -> Engine:
         return sized.make(samples, "projective", own, 1, folder)
 
-    weighted = WeightedEngine(square, grid, make, told)
-    unasked = [CosineKernel()]
-    all_of = unasked if maps.unasked else kernels_on(weighted.samples, "projective")
-    spherical = [kernel for kernel in all_of if kernel.spherical]
-    plain = [kernel for kernel in all_of if not kernel.spherical]
-    if maps.plain:
-        plain = kernels_on(square, maps.fixed)
-    runs: list[Run] = []
+    if maps.tfidf:
+        assert isinstance(square, Samples)  # `Maps.of` has seen to it
+        weighted = WeightedEngine(square, grid, make, told)
+        own = beside(weighted.samples, "projective")
+        weighed = [kernel for kernel in own if kernel.spherical]
+        plain = plain if maps.plain else [kernel for kernel in own if not kernel.spherical]
+    if maps.ratios:
+        ratios = [kernel for kernel in beside(square, MAP_OF[CLR]) if kernel.spherical]
     each = len(grid.folds) + 1  # and one of all samples, for the model
-    matrices = _products(plain, on_rows=on_rows) + each * _products(spherical, on_rows=on_rows)
-    sized, disk = maker.within_disk(square, matrices)
-    if plain:
+    once = sum(_products(some, on_rows=on_rows) for some in (plain, ratios))
+    sized, disk = maker.within_disk(square, once + each * _products(weighed, on_rows=on_rows))
+    runs: list[Run] = []
+    if maps.plain or plain:  # a matrix of the user's own has no kernels
         engine = sized.make(square, maps.fixed, grid, len(plain))
         runs.append((Stages(engine, square, grid, told), plain))
-    if spherical:
-        runs.append((Stages(weighted, square, grid, told, TFIDF), spherical))
+    if weighed:
+        runs.append((Stages(weighted, square, grid, told, TFIDF), weighed))
+    if ratios:
+        engine = sized.make(square, MAP_OF[CLR], grid, len(ratios), MAP_OF[CLR])
+        runs.append((Stages(NamedEngine(engine, CLR), square, grid, told, CLR), ratios))
     return Runs(runs, disk, maker.options.earlier)
 
 

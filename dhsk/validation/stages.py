@@ -266,7 +266,7 @@ class Stages:
             C=tuple(sorted({C for one in found for C in one.C})),
             C_scaled=tuple(sorted({cell.C_scaled for cell in cells if cell.C_scaled})),
             best=highest(cells),
-            why=f"{self.prefix and 'tf-idf: '}{why}",
+            why=f"{self.prefix.rstrip()}{self.prefix and ': '}{why}",
         )
         self.stages.append(stage)
 
@@ -284,7 +284,7 @@ class Stages:
                 return
             scales, why = next_scales(best, len(self.stages), linear, least)
             if not scales:
-                self.ended = f"{self.prefix and 'tf-idf '}{why}"
+                self.ended = f"{self.prefix}{why}"
                 return
             self._note(self._run(candidates(self.square, scales, None), wanted), why)
 

@@ -235,7 +235,7 @@ def test_other_samples_or_kernel_are_refused(
             0,
             1.0,
             {"sphere_map": "sqrt"},
-            "no map 'sqrt': choose one of hyperspherical, projective, identity",
+            "no map 'sqrt': choose one of hyperspherical, projective, clr, identity",
         ),
         (0, 0, 1.0, {"dtype": "int8"}, "float32 or float64"),
         (0, 0, 1.0, {"memory": "lots"}, "positive size such as 2GB"),

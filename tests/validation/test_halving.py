@@ -30,6 +30,7 @@ RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, N)
 X = RNG.poisson(1.0 + 2.0 * (Y[:, None] == np.arange(9) % 3)) + 1.0
 NO_METHODS = dhsk.Output(baselines=False)
+NAMES = ("", "tf-idf ", "clr ")
 SIZES = FoldSizes(5, 1, 80.0, 20.0, 100, repeatable=True)
 
 
@@ -363,11 +364,11 @@ def test_progress_is_of_all_rounds() -> None:
 
 @pytest.mark.slow(seconds=5)
 @pytest.mark.usefixtures("few")
-def test_words_of_texts_are_weighted_in_rounds_too() -> None:
-    """In the search of texts, and where both maps are asked for."""
+def test_maps_are_compared_in_rounds_too() -> None:
+    """Where all are asked for; log-ratios only of dense samples."""
     found = dhsk.cross_validate(X - 1.0, Y, sphere_map="auto", out=NO_METHODS)
     families = {cell.kernel.removesuffix(ONE_VS_REST) for cell in found.summary}
-    assert families == {"heat", "cosine", "tf-idf heat", "tf-idf cosine"}
+    assert families == {f"{name}{kernel}" for name in NAMES for kernel in ("heat", "cosine")}
     both = families | {name + ONE_VS_REST for name in families}
     assert {row.kernel for row in found.rounds[0].rows} == both
 
