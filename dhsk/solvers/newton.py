@@ -91,4 +91,5 @@ def _newton_step(K: NDArray[Any], free: Indices, gradient: Floats) -> Floats | N
     except LinAlgError:  # rounding has left no positive definite matrix
         return None
     found = cho_solve(factor, gradient[1:] - gradient[0], check_finite=False)
-    return np.concatenate([[-found.sum()], found])
+    step = np.concatenate([[-found.sum()], found])
+    return step if np.isfinite(step).all() else None  # of a matrix at the end of the range

@@ -111,3 +111,14 @@ def test_they_take_no_longer_than_other_steps(rng: np.random.Generator) -> None:
     f = s - K[:, :200] @ b
     assert 200**3 / 3 < 8 * 200 * steps_between(200) < 2 * 200**3 / 3
     assert newton_steps(K, bounds, b, f, 0.0) == 1
+
+
+def test_a_matrix_at_the_end_of_the_range_is_left_alone(rng: np.random.Generator) -> None:
+    """Its step is out of range: no coefficient becomes NaN."""
+    K, s = low_rank(rng, 20)
+    K[:, :20] *= 1e-310
+    b = rng.uniform(-1, 1, 20)
+    bounds, f, before = (np.full(20, -1.0), np.full(20, 1.0)), s.copy(), b.copy()
+    assert newton_steps(K, bounds, b, f, 0.0) == 0
+    assert (b == before).all()
+    assert (f == s).all()
