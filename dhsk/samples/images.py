@@ -40,6 +40,10 @@ def log_ratios(block: Rows) -> Rows:
     """Centred logarithms of 1 + x/m by row, m the smallest value above 0, divided by their length.
 
     Where all logarithms are equal, the centre.
+
+    Measured on seven tables of microbes (balanced accuracy of the heat kernel, mean of five folds):
+    0.825; m/2 in place of m 0.822, half the smallest value of all samples 0.820, one share of all
+    samples 0.819 (1e-6) and 0.797 (1e-4), 1/dim 0.799; square roots of proportions 0.789.
     """
     assert isinstance(block, np.ndarray)  # others are refused
     values = _scaled(block)
