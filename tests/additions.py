@@ -77,7 +77,9 @@ def sphere_map() -> None:
         assert np.asarray(G) == pytest.approx(there @ there.T, abs=ROUNDING)
     with pytest.raises(dhsk.InputError, match="the presence map needs non-negative samples"):
         dhsk.compute_gram(-X, "cosine", sphere_map="presence")
-    with pytest.raises(dhsk.InputError, match="hyperspherical, projective, identity, presence"):
+    with pytest.raises(
+        dhsk.InputError, match="hyperspherical, projective, clr, identity, presence"
+    ):
         dhsk.compute_gram(X, "cosine", sphere_map="presents")
     np.save("X.npy", X[9:])
     np.savetxt("y.txt", np.arange(31) % 2, fmt="%d")

@@ -80,8 +80,9 @@ def test_a_grid_says_kernel_fold_and_the_best_so_far() -> None:
         X, Y, cv=3, sphere_map="auto", time_scale=[0.5, 1], C=[1, 10], progress=events.append
     )
     said = list(dict.fromkeys(event.what for event in events))
-    assert "heat s=1 (1 of about 4)" in said  # the other map is still to come
-    assert "tf-idf heat s=1 (4 of 4), fold 3 of 3" in said
+    assert "heat s=1 (1 of about 6)" in said  # the other maps are still to come
+    assert "tf-idf heat s=1 (4 of about 6), fold 3 of 3" in said
+    assert "clr heat s=1 (5 of 6)" in said
     best = [event.best for event in events if event.best is not None]
     assert best == sorted(best)
     assert best[-1] == max(cell.mean for cell in result.summary)

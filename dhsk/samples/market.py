@@ -189,8 +189,9 @@ def _check_lines(source: str, text: bytes, head: _Head, before: int) -> None:
     end = re.compile(rb"(?:" + entry + rb"(?:\n|\Z))*+").match(text)
     assert end is not None
     if end.end() < len(text):
-        number = before + text.count(b"\n", 0, end.end()) + 1
-        line = text[end.end() :].split(b"\n", 1)[0].decode("latin-1").strip()
+        begin = text.rfind(b"\n", 0, end.end()) + 1  # Python 3.11.2 stops within the line
+        number = before + text.count(b"\n", 0, begin) + 1
+        line = text[begin:].split(b"\n", 1)[0].decode("latin-1").strip()
         raise InputError(f"{source}: line {number} is {shown(line)}, but an entry is {words}")
 
 

