@@ -110,8 +110,8 @@ def differ_in_depth(rows: Rows) -> bool:
     return bool(high > _DEPTHS * low)
 
 
-def are_parts(rows: Rows) -> bool:
-    """Whether rows seem to be parts of wholes: of one total, or counts of depths that differ."""
+def are_compositions(rows: Rows) -> bool:
+    """Whether rows seem to be compositions: of one total, or counts whose totals differ."""
     values = values_of(rows)
     if not np.isfinite(values).all() or (values < 0).any():
         return False

@@ -150,8 +150,8 @@ def clr_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
     """Map compositions to the sphere by centred log-ratios: z / ||z||, row by row.
 
     z_j is log(1 + x_j/m) less its mean over the features, where m is the smallest value above 0 of
-    the sample. Of counts, m is what a single count weighs, so that 1 is added to each; proportions
-    of deep sequencing add as little as they can tell. No factor of a sample changes its image.
+    the sample: the pseudocount of each sample is its own m, which is 1 where a count is 1. A
+    sample times a constant has the same image.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def clr_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
 
     References
     ----------
-    J. Aitchison, "The statistical analysis of compositional data" (1986), section 4.6.
+    J. Aitchison, "The statistical analysis of compositional data" (1986).
 
     Examples
     --------

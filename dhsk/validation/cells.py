@@ -43,6 +43,11 @@ class Cells:
         decisions = [*self.decisions, *others.decisions]
         return Cells([*self.rows, *others.rows], [*self.predicted, *others.predicted], decisions)
 
+    def named(self, prefix: str) -> "Cells":
+        """These cells with a prefix before family and label."""
+        rows = [replace(r, kernel=prefix + r.kernel, label=prefix + r.label) for r in self.rows]
+        return replace(self, rows=rows)
+
     @property
     def kept(self) -> "Cells":
         """The same without the decisions that do not fit `MOST_BYTES`, the lowest means first."""

@@ -146,7 +146,8 @@ def cross_validate(
         fold from its training part; each fold then has products of its own. "auto" tries that
         beside the kernels' own map, as kernels that are called "tf-idf heat", "tf-idf cosine", ...,
         and of dense samples log-ratios, "clr heat", ... Without kernels and times, fewer than 5,000
-        dense samples that seem to be parts of a whole get "clr cosine" unasked.
+        dense samples that seem to be compositions (of one total, or counts whose totals differ) get
+        "clr cosine" unasked.
     multi_class
         Exact fits of three classes and more: "ovo", each pair of classes, or "ovr", each class
         against the rest, whose kernels are called "heat, one-vs-rest", ... "auto" tries both where

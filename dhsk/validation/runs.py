@@ -12,7 +12,7 @@ from dhsk.results.columns import CLR, MAP_OF, TFIDF, Row, rows_by_point, summari
 from dhsk.results.decision import highest
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
-from dhsk.samples.looks import are_parts, first_rows
+from dhsk.samples.looks import are_compositions, first_rows
 from dhsk.samples.weighted import TFIDF as MAP
 from dhsk.samples.weighted import fixed_map, parse_map_name
 from dhsk.validation.disk import DiskNeed, disk_need
@@ -22,13 +22,12 @@ from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
 from dhsk.validation.low_rank import LowRankEngine
 from dhsk.validation.matrices import KernelMatrices, keeps_rows
-from dhsk.validation.named import NamedEngine
 from dhsk.validation.result import write_rows
 from dhsk.validation.stages import Finalist, Stages, Wanted, rows_of
 from dhsk.validation.weighted import WeightedEngine
 
 FEW: Final = 5000
-"""Number of samples from which log-ratios are not tried unasked: microbes are counted in fewer."""
+"""Number of samples from which log-ratios are not tried unasked: tables of microbes have fewer."""
 
 KernelsOn = Callable[[Square, SphereMap | None], list[Kernel]]
 """Kernels to try first on samples under a map."""
@@ -57,12 +56,11 @@ class Maps:
     def of(cls, sphere_map: object, square: Square, grid: Grid, *, default: bool) -> "Maps":
         """Check the name of the map; InputError if it cannot be used with the input or scorer.
 
-        In a `default` search words of texts are weighted too, and few samples of dense parts are
-        also taken by log-ratios.
+        A `default` search tries tf-idf of texts too, and log-ratios of few dense compositions.
         """
         if sphere_map is None and default and not grid.scoring.probabilities:
             texts = isinstance(square, Samples) and isinstance(square.vectorizer, Vectorizer)
-            ratios = isinstance(square, Samples) and _few_parts(square)
+            ratios = isinstance(square, Samples) and _few_compositions(square)
             return cls(None, plain=True, tfidf=texts, unasked=texts or ratios, ratios=ratios)
         both = isinstance(sphere_map, str) and sphere_map == "auto"
         name = None if sphere_map is None or both else parse_map_name(sphere_map)
@@ -82,10 +80,10 @@ class Maps:
         return cls(None if name == MAP else fixed_map(name), name != MAP, tfidf, ratios=ratios)
 
 
-def _few_parts(samples: Samples) -> bool:
+def _few_compositions(samples: Samples) -> bool:
     """Whether log-ratios of samples are worth a try unasked."""
     few = not samples.is_sparse and samples.shape[0] < FEW
-    return few and are_parts(first_rows(samples))
+    return few and are_compositions(first_rows(samples))
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ def make_runs(
         runs.append((Stages(weighted, square, grid, told, TFIDF), weighed))
     if ratios:
         engine = sized.make(square, MAP_OF[CLR], grid, len(ratios), MAP_OF[CLR])
-        runs.append((Stages(NamedEngine(engine, CLR), square, grid, told, CLR), ratios))
+        runs.append((Stages(engine, square, grid, told, CLR), ratios))
     return Runs(runs, disk, maker.options.earlier)
 
 

@@ -250,7 +250,8 @@ class Stages:
                 ahead + wanted.later,
                 len(self.grid.C) * ahead + later,
             )
-            found = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
+            tried = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
+        found = [_named(one, self.prefix) for one in tried]
         self.tried += found
         return found
 
@@ -329,6 +330,11 @@ def _was_worse(
     if not {nearest, cell.penalty} <= scores.keys():
         return False
     return sizes.paired(scores[cell.penalty], scores[nearest]).is_sure
+
+
+def _named(tried: Any, prefix: str) -> TriedKernel:
+    """The results of a kernel, under the name of its map."""
+    return replace(tried, cells=tried.cells.named(prefix)) if prefix else tried  # type: ignore[no-any-return]
 
 
 def rows_of(tried: Sequence[TriedKernel]) -> list[Row]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Indices
 from dhsk.kernels import Kernel
-from dhsk.results.columns import TFIDF, Certificate
+from dhsk.results.columns import Certificate
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, scan
 from dhsk.samples.weighted import TFIDF as MAP
@@ -24,18 +24,21 @@ from dhsk.validation.cells import Cells
 from dhsk.validation.engine import Engine, Needs, TriedKernel
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import GridProgress
-from dhsk.validation.named import TriedNamed, named
 
 MakeEngine = Callable[[Samples, Grid, str], Engine]
 """Makes the engine of weighted samples, with a grid, and the name of its folder of products."""
 
 
 @dataclass(frozen=True, eq=False)
-class TriedWeighted(TriedNamed):
+class TriedWeighted:
     """Results of a kernel on weighted samples."""
 
     kernel: Kernel
     rank: int | None
+    C: list[float]
+    cells: Cells
+    first: TriedKernel
+    """What the engine of the first fold tried."""
 
 
 class WeightedEngine:
@@ -104,13 +107,13 @@ class WeightedEngine:
         # It is a column of the cell, which is one over all folds: the worst.
         error = max((c.rows[0].trace_error or 0.0 for c in parts), default=0.0) if rank else None
         rows = [
-            replace(named(row, TFIDF), fold=fold, C_scaled=C_scaled[row.C], trace_error=error)
+            replace(row, fold=fold, C_scaled=C_scaled[row.C], trace_error=error)
             for fold, cells in enumerate(parts)
             for row in cells.rows
         ]
         predicted = [guess for cells in parts for guess in cells.predicted]
         decisions = [one for cells in parts for one in cells.decisions]
-        return TriedWeighted(Cells(rows, predicted, decisions), first, kernel, rank)
+        return TriedWeighted(kernel, rank, first.C, Cells(rows, predicted, decisions), first)
 
     def _begin(self) -> None:
         """Make the engines of the folds."""

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.samples.looks import are_parts
+from dhsk.samples.looks import are_compositions
 
 NO_METHODS = dhsk.Output(baselines=False)
 
@@ -69,7 +69,7 @@ def test_the_page_says_how_to_make_the_winner(tmp_path: Path) -> None:
     ],
     ids=["depths differ", "proportions", "sparse", "not whole"],
 )
-def test_few_dense_parts_are_tried_unasked(change: Any, tried: set[str]) -> None:
+def test_few_dense_compositions_are_tried_unasked(change: Any, tried: set[str]) -> None:
     """With the cosine alone, which no other kernel of theirs is far from."""
     X, y = counts()
     found = dhsk.cross_validate(change(X), y, cv=2, out=NO_METHODS)
@@ -85,11 +85,11 @@ def test_many_samples_are_not_tried_unasked(monkeypatch: pytest.MonkeyPatch) -> 
     assert families(dhsk.cross_validate(X, y, cv=2, out=NO_METHODS)) == {"heat", "cosine"}
 
 
-def test_what_seems_to_be_parts() -> None:
+def test_what_seems_to_be_compositions() -> None:
     """Neither signs nor what is not finite, which are refused later in words of their own."""
     X, _ = counts()
-    assert are_parts(X)
+    assert are_compositions(X)
     for wrong in (-1.0, np.nan, np.inf):
         other = X.copy()
         other[0, 0] = wrong
-        assert not are_parts(other)
+        assert not are_compositions(other)
