@@ -220,9 +220,9 @@ def _features(path: Place) -> Description:
 
 
 def _file(path: Place) -> Description:
-    from dhsk.estimators.saving import in_python  # scikit-learn, which no store needs
-
     found = load_any(path)
+    from dhsk.estimators.saving import in_python  # scikit-learn, which no store or samples need
+
     made = in_python(found, path)
     if isinstance(found, FittedState):
         return _fitted(path, found, made)

@@ -52,7 +52,6 @@ OTHERS = [
     dhsk.HeatSVC(kernel=dhsk.SmoothedKernel(dhsk.ParametrixKernel(0.1), 0.5)),
     dhsk.HeatKernelRidge(),
     dhsk.HeatGaussianProcessRegressor(),
-    dhsk.HeatGaussianProcessRegressor(time_scale=1.0),
     dhsk.HeatGaussianProcessRegressor(time_scale=1.0, solver="iterative", preconditioner_rank=5),
     dhsk.HeatOneClassSVM(),
     dhsk.HeatOneClassSVM(sphere_map="projective"),
