@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from dhsk.arrays import Floats
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
+from dhsk.gram.diversity import Diversity
 from dhsk.gram.features import FeatureGeometry
 from dhsk.gram.passes import checked_vectors
-from dhsk.gram.spectra import Spectra
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.views import ViewSource, centred, multiply_by_products, subtract_sums
 
@@ -19,7 +19,7 @@ ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
 """Bound on the relative error of the few additions in an entry of a centred matrix."""
 
 
-class Operations(FeatureGeometry, Spectra):
+class Operations(Diversity):
     """Operations of `GramMatrix` and of its views."""
 
     def centered(self) -> "GramView":

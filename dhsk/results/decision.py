@@ -39,10 +39,11 @@ class Decision:
     differences, as all cells see the same folds, corrected for training sets that overlap and for
     repeats that share their samples, see `paired_difference`: one sample, or one fold, never
     decides. Simple is, in this order: linear, cosine, polynomial, Gaussian, parametrix, heat, other
-    kernels, each before the same on tf-idf or log-ratios; then a smaller rank. Of one kernel the
-    highest mean counts; of equal means, to nine digits, the larger time or sigma (at an infinite
-    time the heat kernel is the cosine), then the smaller C, in units of the spread if it was chosen
-    so. Cells whose fits did not converge take no part, unless none converged.
+    kernels; then a smaller rank. Of one kernel the highest mean counts, whatever its map: none is
+    simpler than another. Of equal means, to nine digits, the kernel's own map comes first, then the
+    larger time or sigma (at an infinite time the heat kernel is the cosine), then the smaller C, in
+    units of the spread if it was chosen so. Cells whose fits did not converge take no part, unless
+    none converged.
 
     Attributes
     ----------
@@ -150,10 +151,12 @@ def decide(
     simplest.
     """
     families = grouped(rivals_in(summary), lambda cell: (cell.kernel, cell.rank))
-    firsts = sorted(map(highest, families.values()), key=_order)
+    firsts = sorted(map(highest, families.values()), key=simplicity)
     best = highest(firsts)
     compared = tuple(_compared(best, cell, rows_of, sizes) for cell in firsts)
-    simplest = next(one for one in compared if one.within)
+    within = [one for one in compared if one.within]
+    alike = [one.cell for one in within if _order(one.cell) == _order(within[0].cell)]
+    simplest = next(one for one in within if one.cell == highest(alike))
     return Decision(
         best=best,
         simplest=simplest,
@@ -187,18 +190,15 @@ def highest(cells: Sequence[Cell]) -> Cell:
 
 def simplicity(cell: Cell) -> tuple[float, ...]:
     """Sort key, simple cells first: see `Decision`."""
-    return (*_order(cell), -(cell.time or 0), -(cell.sigma or 0), cell.penalty)
+    moved = bool(prefix_of(cell.kernel))
+    return (*_order(cell), moved, -(cell.time or 0), -(cell.sigma or 0), cell.penalty)
 
 
 def _order(cell: Cell) -> tuple[float, float]:
-    """Place of a kernel among all, and rank.
-
-    On tf-idf or log-ratios it is a little later, and one-vs-rest is after one-vs-one.
-    """
+    """Place of a kernel among all, where one-vs-rest is after one-vs-one, and rank."""
     name, names = bare(cell.kernel), _SIMPLEST_FIRST
     place = names.index(name) if name in names else len(names)
-    later = 0.5 * bool(prefix_of(cell.kernel)) + 0.25 * is_rest(cell.kernel)
-    return (place + later, cell.rank or 0)
+    return (place + 0.5 * is_rest(cell.kernel), cell.rank or 0)
 
 
 def _name(cell: Cell) -> str:

@@ -113,6 +113,20 @@ def test_of_one_kernel_the_highest_mean_is_taken() -> None:
     assert (found.best.rank, found.simplest.cell.rank) == (80, 20)
 
 
+def test_no_map_of_a_kernel_is_simpler_than_another() -> None:
+    """Cosines on log-ratios and on square roots are as simple; of equal means, no other map."""
+    heat = rows("clr heat", [0.9, 0.8, 0.97, 0.93], time=1.0)
+    cosine = rows("cosine", [0.91, 0.7, 0.97, 0.92])
+    ratios = rows("clr cosine", [0.91, 0.78, 0.97, 0.92])
+    found = decided(heat, cosine, ratios)
+    assert all(one.within for one in found.compared)
+    assert found.simplest.cell.kernel == "clr cosine"
+    assert "cosine, C" in found.sentence
+    assert "cosine is" not in found.sentence  # no simpler one
+    same = rows("clr cosine", [0.91, 0.7, 0.97, 0.92])
+    assert decided(same, heat, cosine).simplest.cell.kernel == "cosine"
+
+
 def test_equal_means_are_decided_by_simplicity_not_by_rounding() -> None:
     """The same scores on other folds add up to another last bit."""
     scores = [0.1 + 0.2, 0.7, 0.6, 0.9, 0.8, 0.3]
