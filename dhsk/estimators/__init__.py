@@ -1,5 +1,6 @@
 """Estimators and transformers with scikit-learn's contract."""
 
+from dhsk.estimators.density import HeatKernelDensity
 from dhsk.estimators.gaussian_process import HeatGaussianProcessRegressor
 from dhsk.estimators.kernel_pca import HeatKernelPCA
 from dhsk.estimators.libsvm_one_class import OneClassSVM
@@ -18,6 +19,7 @@ __all__ = [
     "SVC",
     "SVR",
     "HeatGaussianProcessRegressor",
+    "HeatKernelDensity",
     "HeatKernelPCA",
     "HeatKernelRidge",
     "HeatOneClassSVM",

@@ -25,9 +25,9 @@ from dhsk.run_progress import passes_reported
 from dhsk.solvers.eigenpairs import WHOLE_COPIES
 from dhsk.solvers.trace import (
     PROBES,
-    SKETCH,
     TraceEstimate,
     checked_eigenvalues,
+    sketch_width,
     trace_bytes,
     trace_estimates,
 )
@@ -119,7 +119,7 @@ class Diversity(FeatureGeometry, Spectra):
 
         It is the exponential of Rényi's entropy of the eigenvalues of K / tr K [2]_, Shannon's at
         order 1. Of at most 5,000 samples, all eigenvalues are computed. Of more, the entropy is
-        estimated from products with random vectors, ten to twenty passes over the matrix, until
+        estimated from products with random vectors, ten passes over the matrix and more, until
         the standard error is below `tol`; a rare sample weighs more at a small order, and takes
         more passes. Orders 2 (`rke`, one pass) and infinity (the largest eigenvalue) are exact.
 
@@ -224,7 +224,7 @@ def _estimates(
     """Estimates of tr f(K / tr K), after every pass."""
     n = G.shape[0]
     need = MemoryNeed(f"random vectors of {n:,} samples", {"vectors": trace_bytes(n)})
-    with many_products(G, need, SKETCH + PROBES, run) as products:
+    with many_products(G, need, sketch_width(n) + PROBES, run) as products:
         yield from trace_estimates(
             lambda V: products(V) / trace,
             n,

@@ -19,6 +19,7 @@ ESTIMATORS = {
     "process": (GP(0.8), {"likelihoods"}),
     "iterative": (GP(0.8, solver="iterative", preconditioner_rank=4), {"landmarks", "passes"}),
     "pca": (dhsk.HeatKernelPCA(2), {"passes"}),
+    "density": (dhsk.HeatKernelDensity(), {"reading", "blocks"}),
     "clustering": (dhsk.HeatSpectralClustering(2, n_init=1), {"passes", "clusterings"}),
     "one class": (dhsk.HeatOneClassSVM(), {"tiles", "training"}),
     "features": (dhsk.NystromFeatures(8, random_state=0), {"landmarks"}),
@@ -47,7 +48,9 @@ def test_fits_report_their_stages(
     assert all(event.done == event.total for event in ends.values()), ends
     silent = clone(model).fit(X, y)
     assert capfd.readouterr() == ("", "")
-    method = next(m for m in ("predict", "transform", "fit_predict") if hasattr(model, m))
+    method = next(
+        m for m in ("predict", "transform", "fit_predict", "score_samples") if hasattr(model, m)
+    )
     np.testing.assert_array_equal(getattr(told, method)(X), getattr(silent, method)(X))
 
 

@@ -27,6 +27,7 @@ ESTIMATORS = {
     "iterative process": GP(0.8, solver="iterative", preconditioner_rank=7, tol=1e-8),
     "one class": dhsk.HeatOneClassSVM(0.2, dtype="float32"),
     "pca": dhsk.HeatKernelPCA(3),
+    "density": dhsk.HeatKernelDensity(),
     "pca of a smoothed kernel": dhsk.HeatKernelPCA(
         kernel=dhsk.SmoothedKernel(dhsk.ParametrixKernel(0.1), 0.5)
     ),

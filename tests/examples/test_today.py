@@ -134,6 +134,23 @@ def test_single_cells(tmp_path: Path) -> None:
     assert (tmp_path / "cells.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow(seconds=20)
+def test_microbes(tmp_path: Path) -> None:
+    """A table that logarithms tell apart is scored in nested folds."""
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(3.0, (24, 9)) * rng.integers(1, 9, (24, 1))
+    counts[::2, 1:3] += 80
+    header = ["sample", "label", *(f"t{n}" for n in range(9))]
+    rows = [[f"s{n}", "ab"[n % 2], *map(str, row)] for n, row in enumerate(counts)]
+    text = "\n".join("\t".join(row) for row in (header, *rows))
+    (tmp_path / "qin2014.tsv.gz").write_bytes(gzip.compress(text.encode()))
+    said = run(tmp_path, sys.executable, EXAMPLES / "microbiome" / "nested.py", ".", "1", "2")
+    heading, line, mean = said.splitlines()
+    assert heading in shown("microbiome")
+    assert re.fullmatch(r"qin2014 +(1\.0|0\.9).* 0\.860 +0\.848 +0\.858", line)
+    assert line.removeprefix("qin2014").split() == mean.removeprefix("mean").split()
+
+
 @pytest.mark.slow
 def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its cells run one after the other, here on fewer texts, and each shows what it gave."""

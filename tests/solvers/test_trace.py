@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from dhsk.errors import InputError
-from dhsk.solvers.trace import PROBES, SKETCH, TraceEstimate, trace_estimates
+from dhsk.solvers.trace import (
+    PROBES,
+    SKETCH,
+    TraceEstimate,
+    sketch_width,
+    trace_bytes,
+    trace_estimates,
+)
 
 SPECTRA = {
     "flat": lambda n: np.full(n, 1 / n),
@@ -45,7 +52,7 @@ def estimates(A: Any, function: Any, seed: int = 0, narrow: Any = lambda _: Fals
 @pytest.mark.parametrize("spectrum", SPECTRA)
 def test_the_rules_bracket_the_trace(spectrum: str, function: str) -> None:
     """After every step, where the sketch has all directions; and come together."""
-    n = SKETCH - 4
+    n = 60
     A = matrix(SPECTRA[spectrum](n))
     values = np.maximum(np.linalg.eigvalsh(A), 0.0)
     trace, rounded = FUNCTIONS[function](values).sum(), ROUNDED
@@ -108,3 +115,9 @@ def test_indefinite_matrices_are_refused() -> None:
     A = matrix(np.r_[1.0, np.full(99, 0.01)]) - 0.02 * np.eye(100)
     with pytest.raises(InputError, match=r"an eigenvalue of -0\.0\d+ or less beside one of 0\.\d+"):
         list(islice(estimates(A, np.sqrt), 30))
+
+
+def test_memory_grows_slower_than_the_samples() -> None:
+    """A million samples have a narrower sketch, and a gigabyte for each ten million numbers."""
+    assert [sketch_width(n) for n in (50, 1000, 200_000, 10**7)] == [50, SKETCH, 100, 32]
+    assert trace_bytes(10**6) < 5e9
