@@ -147,7 +147,7 @@ def test_microbes(tmp_path: Path) -> None:
     said = run(tmp_path, sys.executable, EXAMPLES / "microbiome" / "nested.py", ".", "1", "2")
     heading, line, mean = said.splitlines()
     assert heading in shown("microbiome")
-    assert re.fullmatch(r"qin2014 +(1\.0|0\.9).* 0\.860 +0\.848 +0\.858", line)
+    assert re.fullmatch(r"qin2014 +(1\.0|0\.[89]).* 0\.860 +0\.848 +0\.858", line)
     assert line.removeprefix("qin2014").split() == mean.removeprefix("mean").split()
 
 
