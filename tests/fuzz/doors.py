@@ -247,7 +247,7 @@ def _fit(random: Random, X: Any, y: Any, odd: Any, given: bool) -> tuple[str, Ca
 
     def call() -> None:
         estimator.fit(X, target)
-        method = getattr(estimator, "predict", None) or estimator.transform
-        method(X)
+        found = next(m for m in ("predict", "transform", "score_samples") if hasattr(estimator, m))
+        getattr(estimator, found)(X)
 
     return f"{kind.__name__}(**{own}).fit(X, y)", call
