@@ -50,8 +50,8 @@ class HeatKernelDensity(DensityMixin, HeatEstimator):  # type: ignore[misc]  # s
 
     The density of a point is the mean over the samples of the probability density, by the area of
     the sphere, that a random walk from the sample is there after the diffusion time: for short
-    times a normal distribution of variance 2 t around each, at long times the uniform one. It is on
-    the image of the samples under `sphere_map`; no logarithm is approximate.
+    times a normal distribution of variance 2 t around each, at long times the uniform one. It is a
+    density of the images of the samples under `sphere_map`, not of the samples themselves.
 
     Parameters
     ----------

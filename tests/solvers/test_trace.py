@@ -121,3 +121,24 @@ def test_memory_grows_slower_than_the_samples() -> None:
     """A million samples have a narrower sketch, and a gigabyte for each ten million numbers."""
     assert [sketch_width(n) for n in (50, 1000, 200_000, 10**7)] == [50, SKETCH, 100, 32]
     assert trace_bytes(10**6) < 5e9
+
+
+def test_one_rule_has_the_node_0() -> None:
+    """A function that is 1 above 0 has the whole weight by Gauss's rule, and less by the other."""
+    A = matrix(SPECTRA["algebraic"](400) + 0.001)
+    found = next(estimates(A, lambda x: (x > 1e-12).astype(float)))
+    assert found.high == pytest.approx(400, rel=0.02)
+    assert found.low < found.high - 10
+
+
+@pytest.mark.parametrize("function", ["x log x", "square root", "x^1.5"])
+def test_the_rules_bracket_where_they_end(function: str) -> None:
+    """Of random vectors, whose exact forms are those of the last step, to what is left open."""
+    A = matrix(SPECTRA["algebraic"](400) + 0.001)
+    *found, last = islice(estimates(A, FUNCTIONS[function]), 20)
+    assert last.high - last.low < 1e-3 * (found[0].high - found[0].low)
+    for one in found:
+        assert one.low <= last.high * (1 + ROUNDED)
+        assert one.high >= last.low * (1 - ROUNDED)
+    assert found[0].high > found[1].high
+    assert found[0].low < found[1].low
