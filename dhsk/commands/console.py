@@ -15,7 +15,7 @@ from rich.table import Table
 
 from dhsk.costs import Cost, costs_told, tell_cost
 from dhsk.kernels import HeatKernel, Kernel
-from dhsk.samples.maps import MAPS
+from dhsk.samples.maps import MAPS, map_of
 from dhsk.samples.weighted import TFIDF
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -112,7 +112,7 @@ def map_words(name: str) -> str:
     """Name of a map of the samples, and what it does."""
     if name == TFIDF:
         return f"map {name} (tf-idf, rows of norm 1)"
-    return f"map {name}" + (f" ({MAPS[name].does})" if name in MAPS else "")
+    return f"map {name}" + (f" ({map_of(name).does})" if name.partition(":")[0] in MAPS else "")
 
 
 def say_json(facts: Mapping[str, Any]) -> None:

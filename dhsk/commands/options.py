@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from dhsk.commands.parameters import WHOLE_NUMBERS, PlaceParameter
+from dhsk.commands.parameters import WHOLE_NUMBERS, MapParameter, PlaceParameter
 from dhsk.commands.table import DATA, FIT, RUN, TableRow, gathered, option, rows_of
 from dhsk.devices import VARIABLE, device
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, named_kernel, parameters_of
@@ -191,8 +191,9 @@ def map_rows(*learnt: str) -> tuple[TableRow, ...]:
             "--map",
             "sphere_map",
             group=FIT,
-            type=click.Choice((*MAPS, *learnt)),
-            help=f"How samples become unit vectors{more}. [default: the kernel's]",
+            type=MapParameter((*MAPS, *learnt)),
+            help="How samples become unit vectors; clr:0.5 adds 0.5 before logarithms"
+            f"{more}. [default: the kernel's]",
         ),
         option(
             "--zero-rows",

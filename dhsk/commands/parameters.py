@@ -8,8 +8,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from dhsk.errors import InputError
 from dhsk.kernels import NAMED
 from dhsk.objects.places import is_url, parse_place
+from dhsk.samples.maps import parse_sphere_map
 
 
 class PathParameter(click.Path):
@@ -33,6 +35,19 @@ class PlaceParameter(PathParameter):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Parse, or fail with a usage error."""
         return parse_place("path", value) if is_url(value) else super().convert(value, param, ctx)
+
+
+class MapParameter(click.Choice):  # type: ignore[type-arg]  # as `Parsed`
+    """A map of samples: one of some names, or "clr:0.5" with a pseudo-count."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Parse, or fail with a usage error."""
+        if not str(value).startswith("clr:"):
+            return super().convert(value, param, ctx)
+        try:
+            return parse_sphere_map(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Seed(click.IntRange):

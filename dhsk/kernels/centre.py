@@ -1,13 +1,19 @@
-"""CSR rows that stand for the centre of the positive orthant, the image of an all-zero sample.
+"""CSR rows with a mark, which stand for rows without zeros.
 
-The centre is the unit vector with 1/sqrt(dim) in every coordinate. In a CSR row it would take dim
-entries: a gigabyte for a thousand empty texts of 100,000 words. So such a row has one entry
-instead, NaN in the first column. No other sample has this image, and arithmetic that does not
-handle it gives NaN, never a wrong number. Its inner product with a row x is sum(x)/sqrt(dim).
+A row less its mean has no zeros, and neither has the centre of the positive orthant, the unit
+vector with 1/sqrt(dim) in every coordinate, which is the image of an all-zero sample. They would
+take dim entries: a gigabyte for a thousand empty texts of 100,000 words. So such a CSR row has one
+entry more than its sparse part, NaN, in the first column without one. With other entries it stands
+for these less their mean; without, for the centre. Arithmetic that does not handle it gives NaN,
+never a wrong number.
 
-Rejected: rows without entries as the mark (kernels of unmapped rows would take true zeros for the
-centre); leaving such samples out (labels, weights and ids would have to follow, and predictions
-need one answer a sample).
+A marked row is a sparse part x and a constant b in every column: -sum(x)/dim, or 1/sqrt(dim). The
+inner product with y and c is xy + b sum(y) + c sum(x) + b c dim.
+
+Rejected: rows without entries as the mark of the centre (kernels of unmapped rows would take true
+zeros for it); leaving all-zero samples out (labels, weights and ids would have to follow, and
+predictions need one answer a sample); balances, an orthonormal basis in which centred rows keep
+zeros (Egozcue et al. 2003: 964 entries for 215 of 5,000, and five times the time of a product).
 """
 
 from typing import Any
@@ -16,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dhsk.arrays import Floats, Indices, Rows
+from dhsk.arrays import ROWS, Floats, Indices, Rows, blocks, stacked
 from dhsk.kernels.certified.evaluate import Reals
 
 
 def with_centres(rows: Rows, numbers: Indices, *, compact: bool) -> Rows:
     """Set the rows `numbers` (ascending), which have no entries, to the centre.
 
-    A dense array, (n, dim), is modified in place. CSR rows get one entry that stands for the centre
-    if `compact`, else dim entries.
+    A dense array, (n, dim), is modified in place. CSR rows get a mark if `compact`, else dim
+    entries.
     """
     dim = rows.shape[1]
     entry = np.sqrt(1.0 / dim)
@@ -43,53 +49,89 @@ def with_centres(rows: Rows, numbers: Indices, *, compact: bool) -> Rows:
     return csr_array((data, indices, indptr), shape=rows.shape)
 
 
-def centres_of(rows: Rows) -> NDArray[np.bool_] | None:
-    """Mask of the CSR rows that stand for the centre, (n,); None if there are none."""
-    if isinstance(rows, np.ndarray) or not rows.nnz:
+def with_marks(rows: Any) -> Rows:
+    """CSR rows, (n, dim), that stand for those less their mean, where they have entries.
+
+    At least one column of each has none.
+    """
+    lengths = np.diff(rows.indptr)
+    own = np.flatnonzero(lengths)
+    if not len(own):
+        return rows  # type: ignore[no-any-return]
+    place = np.arange(rows.nnz) - np.repeat(rows.indptr[:-1], lengths)
+    after = np.where(rows.indices == place, np.repeat(lengths, lengths), place)
+    free = np.minimum.reduceat(after, rows.indptr[own])
+    at = rows.indptr[own] + free
+    data, indices = np.insert(rows.data, at, np.nan), np.insert(rows.indices, at, free)
+    indptr = rows.indptr + np.concatenate([[0], np.cumsum(lengths > 0)])
+    return csr_array((data, indices, indptr.astype(rows.indptr.dtype)), shape=rows.shape)
+
+
+def marks_of(rows: Rows) -> NDArray[np.bool_] | None:
+    """Mask of the CSR rows that have a mark, (n,); None if there are none."""
+    if isinstance(rows, np.ndarray) or not np.isnan(rows.data).any():
         return None
-    starts = np.minimum(rows.indptr[:-1], rows.nnz - 1)
-    # For a row without entries this is the first entry of a later row.
-    found: NDArray[np.bool_] = np.isnan(rows.data[starts]) & (np.diff(rows.indptr) == 1)
-    return found if found.any() else None
+    marks = np.zeros(rows.shape[0], np.bool_)
+    places = np.flatnonzero(np.isnan(rows.data))
+    marks[np.searchsorted(rows.indptr, places, side="right") - 1] = True
+    return marks
 
 
-def without_centres(rows: Rows, centres: NDArray[np.bool_] | None) -> Rows:
-    """The same rows, with no entries in those that stand for the centre."""
-    if centres is None or isinstance(rows, np.ndarray):
+def without_marks(rows: Rows, marks: NDArray[np.bool_] | None) -> Rows:
+    """The sparse parts of rows."""
+    if marks is None or isinstance(rows, np.ndarray):
         return rows
-    kept = np.ones(rows.nnz, np.bool_)
-    kept[rows.indptr[:-1][centres]] = False
+    kept = ~np.isnan(rows.data)
     indptr = rows.indptr.copy()
-    indptr[1:] -= np.cumsum(centres, dtype=indptr.dtype)
+    indptr[1:] -= np.cumsum(marks, dtype=indptr.dtype)
     return csr_array((rows.data[kept], rows.indices[kept], indptr), shape=rows.shape)
 
 
 def with_all_entries(rows: Rows) -> Rows:
-    """The same rows, with dim entries in those that stand for the centre."""
-    centres = centres_of(rows)
-    if centres is None:
+    """The same rows, with dim entries in those that have a mark."""
+    marks = marks_of(rows)
+    if marks is None or isinstance(rows, np.ndarray):
         return rows
-    return with_centres(without_centres(rows, centres), np.flatnonzero(centres), compact=False)
+    inner: Any = without_marks(rows, marks)
+    constants = constants_of(inner, marks)
+    dense = inner[marks].toarray() + constants[marks, None].astype(inner.dtype)
+    order = np.argsort(np.concatenate([np.flatnonzero(~marks), np.flatnonzero(marks)]))
+    return stacked([inner[~marks], csr_array(dense)])[order]
 
 
-def set_products_of_centres(
+def centres_of(inner: Rows, marks: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Mask of the rows that stand for the centre, (n,), by their sparse parts and marks."""
+    if marks is None or isinstance(inner, np.ndarray):
+        return np.zeros(inner.shape[0], np.bool_)
+    found: NDArray[np.bool_] = marks & (np.diff(inner.indptr) == 0)
+    return found
+
+
+def constants_of(inner: Rows, marks: NDArray[np.bool_] | None) -> Floats:
+    """What sparse parts have in every column besides, (n,)."""
+    n, dim = inner.shape
+    if marks is None or isinstance(inner, np.ndarray):
+        return np.zeros(n)
+    of_marked = np.where(centres_of(inner, marks), np.sqrt(1.0 / dim), -sums_of(inner) / dim)
+    return np.where(marks, of_marked, 0.0)
+
+
+def add_constants(
     product: Reals, X: Rows, Y: Rows, of_x: NDArray[np.bool_] | None, of_y: NDArray[np.bool_] | None
 ) -> None:
-    """Set the inner products, (a, b), of rows that stand for the centre, in place.
+    """Add to inner products of sparse parts, (a, b), what the constants make of them, in place.
 
-    X and Y have no entries in these rows. `of_x`, (a,), and `of_y`, (b,), mark them; None if there
-    are none.
+    `of_x`, (a,), and `of_y`, (b,), mark rows; None if there are none.
     """
-    entry = np.sqrt(1.0 / X.shape[1])
-    if of_x is not None:
-        product[of_x] = entry * _sums(Y)
-    if of_y is not None:
-        product[:, of_y] = entry * _sums(X)[:, None]
-    if of_x is not None and of_y is not None:
-        product[np.ix_(of_x, of_y)] = 1.0
+    dim, (sums_x, sums_y) = X.shape[1], map(sums_of, (X, Y))
+    of_rows, of_columns = constants_of(X, of_x), constants_of(Y, of_y)
+    all_y = sums_y + dim * of_columns
+    for part in blocks(len(of_rows), ROWS):
+        product[part] += of_rows[part, None] * all_y + sums_x[part, None] * of_columns
+    product[np.ix_(centres_of(X, of_x), centres_of(Y, of_y))] = 1.0  # exactly
 
 
-def _sums(rows: Rows) -> Floats:
+def sums_of(rows: Rows) -> Floats:
     """Sums of rows, (n,), in float64."""
     ones: Any = np.ones(rows.shape[1])
     return np.asarray(rows @ ones)

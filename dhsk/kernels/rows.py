@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, sparray, spmatrix
 from dhsk.arrays import Floats, Rows, blocks
 from dhsk.compiled import compiled
 from dhsk.errors import InputError
-from dhsk.kernels.centre import centres_of, set_products_of_centres, without_centres
+from dhsk.kernels.centre import add_constants, constants_of, marks_of, sums_of, without_marks
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.panels import are_enough, panel_cost, panel_product, suits_dense
 
@@ -100,11 +100,12 @@ def squared_norms(X: Rows) -> Floats:
     """Squared Euclidean norm of each row, (rows,)."""
     if isinstance(X, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", X, X))
-    norms2 = np.empty(X.shape[0])
-    _add_squares(X.data, X.indptr, norms2)
-    centres = centres_of(X)
-    if centres is not None:
-        norms2[centres] = 1.0
+    norms2, marks = np.empty(X.shape[0]), marks_of(X)
+    inner: Any = without_marks(X, marks)
+    _add_squares(inner.data, inner.indptr, norms2)
+    if marks is not None:
+        constants = constants_of(inner, marks)
+        norms2 += constants * (2.0 * sums_of(inner) + X.shape[1] * constants)
     return norms2
 
 
@@ -139,19 +140,19 @@ def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> No
 def inner_product(X: Rows, Y: Rows, out: Reals | None = None) -> Floats:
     """Inner products X Yᵀ, (a, b), of all pairs of rows, C-ordered and of their dtype.
 
-    A CSR row may stand for the centre, see `dhsk.kernels.centre`. Two CSR blocks are multiplied in
+    A CSR row may have a mark, see `dhsk.kernels.centre`. Two CSR blocks are multiplied in
     the way of `path_of`, dense ones of few features by panels, see `dhsk.kernels.panels`.
     Temporary arrays are bounded by `DENSE_BYTES`. The result is `out` if that is given.
     """
     if out is None:
         out = np.empty((X.shape[0], Y.shape[0]), np.result_type(X.dtype, Y.dtype))
-    of_x, of_y = centres_of(X), None if Y is X else centres_of(Y)
+    of_x, of_y = marks_of(X), None if Y is X else marks_of(Y)
     if of_x is None and of_y is None:
         return _product(X, Y, out)
     of_y = of_x if Y is X else of_y
-    X, Y = without_centres(X, of_x), without_centres(Y, of_y)
+    X, Y = without_marks(X, of_x), without_marks(Y, of_y)
     product = _product(X, Y, out)
-    set_products_of_centres(product, X, Y, of_x, of_y)
+    add_constants(product, X, Y, of_x, of_y)
     return product
 
 

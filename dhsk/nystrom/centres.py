@@ -7,7 +7,7 @@ from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Rows
 from dhsk.kernels import squared_norms
-from dhsk.kernels.centre import centres_of
+from dhsk.kernels.centre import centres_of, marks_of, without_marks
 from dhsk.nystrom.placed import Placed
 
 MOST_ROWS: Final = 20_000
@@ -35,21 +35,30 @@ def kmeans(placed: Placed, k: int, seed: int) -> Rows:
     rows: Any = placed.take(np.sort(drawn))
     if k >= count:
         return rows  # type: ignore[no-any-return]
-    at_centre = centres_of(rows)
-    if at_centre is None:
+    marks = marks_of(rows)
+    if marks is None:
         return _centres_of_groups(rows, k, seed, placed)
     # Sparse samples of zeros are mapped to one point, whose entries are not stored: no averages.
-    others, point = rows[~at_centre], rows[at_centre][:1]
-    k = min(k - 1, others.shape[0])
-    groups: list[Any] = [_centres_of_groups(others, k, seed, placed)] if k else []
+    inner: Any = without_marks(rows, marks)
+    at_centre = centres_of(inner, marks)
+    others, point = inner[~at_centre], rows[at_centre][:1]
+    k = min(k - point.shape[0], others.shape[0])
+    centred = bool((marks & ~at_centre).any())
+    groups: list[Any] = [_centres_of_groups(others, k, seed, placed, centred)] if k else []
     return csr_array(vstack([*groups, point], format="csr"))
 
 
-def _centres_of_groups(rows: Any, k: int, seed: int, placed: Placed) -> Rows:
+def _centres_of_groups(rows: Any, k: int, seed: int, placed: Placed, centred: bool = False) -> Rows:
+    """Means of groups; less their own means if they are those of sparse parts of `centred` rows.
+
+    Those are grouped by their sparse parts, whose distances are a little larger.
+    """
     from sklearn.cluster import MiniBatchKMeans
 
     model = MiniBatchKMeans(k, batch_size=_BATCH, n_init=1, random_state=seed)
     centres = np.unique(model.fit(rows).cluster_centers_.astype(placed.dtype), axis=0)
+    if centred:
+        centres -= centres.mean(axis=1, keepdims=True)
     if placed.kernel.spherical:
         lengths = np.sqrt(squared_norms(centres))
         centres = centres[lengths > 0] / lengths[lengths > 0, None]

@@ -1,6 +1,8 @@
 """Maps from data to the unit sphere: hyperspherical, projective, log-ratios, and smoothed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias
 
 import numpy as np
@@ -9,28 +11,34 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Indices, Rows
 from dhsk.errors import InputError
-from dhsk.kernels.centre import with_centres
+from dhsk.kernels.centre import with_all_entries, with_centres
 from dhsk.kernels.rows import place_of
 from dhsk.samples.images import (
     MapToSphere,
     directions,
     exact_scale,
-    log_ratios,
     peaks_of,
     roots_of_shares,
     sqrt_shares,
     values_of,
 )
+from dhsk.samples.log_ratios import log_ratios, most_entries
 from dhsk.samples.memory import from_memory
 from dhsk.samples.zeros import ZeroRows, ZeroRule
 
 SphereMap: TypeAlias = str
-"""Name of a map to the sphere, one of `MAPS`; "identity" leaves samples unchanged."""
+"""Name of a map to the sphere, one of `MAPS`; "identity" leaves samples unchanged. "clr:0.5" has a
+pseudo-count of 0.5."""
 
 MAPS: Final[Mapping[SphereMap, MapToSphere]] = {
     "hyperspherical": MapToSphere("square roots of proportions", roots_of_shares, counts=True),
     "projective": MapToSphere("rows of norm 1", directions),
-    "clr": MapToSphere("centred log-ratios, of norm 1", log_ratios, counts=True, dense=True),
+    "clr": MapToSphere(
+        "centred log-ratios, of norm 1",
+        log_ratios,
+        counts=True,
+        most_entries=most_entries,
+    ),
     "identity": MapToSphere("rows as they are", lambda block: block),
 }
 """Maps by name, as in `sphere_map` and --map."""
@@ -47,16 +55,41 @@ _CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled 
 _COUNTS: Final = "; if these were counts once, AnnData has them in layers/counts or raw/X"
 
 
-def parse_sphere_map(name: object) -> SphereMap:
-    """Return `name` if it is a map, or raise `InputError`."""
-    if not isinstance(name, str) or name not in MAPS:
-        raise InputError(f"there is no map {name!r}: choose one of {', '.join(MAPS)}")
+def parse_sphere_map(name: object, *others: str) -> SphereMap:
+    """Return `name` if it is a map or one of other names, or raise `InputError`."""
+    if isinstance(name, str) and name in others:  # not an array, whose comparison is none
+        return name
+    if not isinstance(name, str) or name.partition(":")[0] not in MAPS:
+        raise InputError(f"there is no map {name!r}: choose one of {', '.join((*MAPS, *others))}")
+    map_of(name)
     return name
+
+
+def map_of(name: SphereMap) -> MapToSphere:
+    """Map of this name; InputError if it says a pseudo-count that is none."""
+    kind, colon, number = name.partition(":")
+    if not colon:
+        return MAPS[kind]
+    if kind != "clr":
+        raise InputError(f"the {kind} map has no pseudo-count, but {name!r} gives it one")
+    try:
+        pseudo_count = _checked(float(number))
+    except ValueError:
+        raise InputError(f"{name!r} has no number after the colon: write clr:0.5, say") from None
+    does = f"{MAPS[kind].does}, after {pseudo_count:g} is added to each value"
+    return replace(MAPS[kind], does=does, image=partial(log_ratios, pseudo_count=pseudo_count))
+
+
+def _checked(pseudo_count: float) -> float:
+    if not 0 < pseudo_count < np.inf:
+        raise InputError(f"a pseudo-count must be finite and above 0, but it is {pseudo_count!r}")
+    return pseudo_count
 
 
 def of_counts(name: str) -> bool:
     """Whether this is a map of counts, which refuses values below 0."""
-    return name in MAPS and MAPS[name].counts
+    kind = name.partition(":")[0]
+    return kind in MAPS and MAPS[kind].counts
 
 
 def hyperspherical_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
@@ -146,17 +179,21 @@ def projective_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
     return _map_and_warn("projective", X, zero_rows)
 
 
-def clr_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
+def clr_map(
+    X: ArrayLike | Any, pseudo_count: float | str = "auto", zero_rows: ZeroRule = "center"
+) -> Rows:
     """Map compositions to the sphere by centred log-ratios: z / ||z||, row by row.
 
-    z_j is log(1 + x_j/m) less its mean over the features, where m is the smallest value above 0 of
-    the sample: the pseudocount of each sample is its own m, which is 1 where a count is 1. A
-    sample times a constant has the same image.
+    z_j is log(x_j + c) less its mean over the features. `sphere_map="clr"` and "clr:0.5" map sparse
+    samples too, whose images keep their sparse part and the mean.
 
     Parameters
     ----------
     X
-        (n_samples, dim), non-negative; dense, as no entry of an image is zero.
+        (n_samples, dim), non-negative; dense or sparse.
+    pseudo_count
+        c, above 0, of the unit of `X`. "auto" is the smallest value above 0 of each sample, which
+        is 1 where a count is 1: then a sample times a constant has the same image.
     zero_rows
         What to do with rows that are all zero, see `hyperspherical_map`. A sample whose values are
         all equal has no direction, and is mapped to the centre too.
@@ -164,13 +201,13 @@ def clr_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
     Returns
     -------
     Rows
-        Unit rows, (n_samples, dim), float64.
+        Unit rows, (n_samples, dim), float64; dense, as no entry is zero.
 
     Raises
     ------
     InputError
-        If samples are sparse, an entry is negative, NaN or infinite, or a row is zero and
-        `zero_rows` is "error"; the entry is named.
+        If `pseudo_count` is no number above 0, an entry is negative, NaN or infinite, or a row is
+        zero and `zero_rows` is "error"; the entry is named.
 
     Warns
     -----
@@ -188,7 +225,13 @@ def clr_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
     array([[ 0.    ,  0.7071, -0.7071],
            [ 0.4082, -0.8165,  0.4082]])
     """
-    return _map_and_warn("clr", X, zero_rows)
+    if isinstance(pseudo_count, str) and pseudo_count != "auto":
+        raise InputError(f"pseudo_count must be 'auto' or a number, but it is {pseudo_count!r}")
+    added = None if isinstance(pseudo_count, str) else _checked(float(pseudo_count))
+    block, found = _rows(X), ZeroRows(zero_rows)
+    check_rows("clr", block, 0, found)
+    found.warn("X", block.shape[0])
+    return log_ratios(block.toarray() if isinstance(block, csr_array) else block, added)
 
 
 def multinomial_map(X: ArrayLike | Any, alpha: float) -> Rows:
@@ -258,8 +301,9 @@ def apply_map(
     """
     zero_rows = ZeroRows() if zero_rows is None else zero_rows
     zero = check_rows(name, block, first_row, zero_rows)
-    rows = MAPS[name].image(block)
-    return with_centres(rows, zero, compact=compact) if zero.size else rows
+    rows = map_of(name).image(block)
+    rows = with_centres(rows, zero, compact=compact) if zero.size else rows
+    return rows if compact else with_all_entries(rows)
 
 
 def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows) -> Indices:
@@ -267,16 +311,12 @@ def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows
     _refuse_nonfinite(block, first_row)
     if name == "identity":
         return np.zeros(0, np.intp)
-    if MAPS[name].dense and isinstance(block, csr_array):
-        raise InputError(
-            f"the {name} map leaves no zeros, so it takes dense samples, and these are sparse: "
-            "give X.toarray() if that fits the memory, or a CSV or .npy file"
-        )
-    if MAPS[name].counts:
+    counts = map_of(name).counts
+    if counts:
         _refuse_negative(block, first_row, name)
     zero = np.flatnonzero(peaks_of(block) == 0)
     if zero.size and zero_rows.rule == "error":
-        total = "X" if MAPS[name].counts else "abs(X)"
+        total = "X" if counts else "abs(X)"
         raise InputError(
             f"row {first_row + zero[0]} (counted from 0) is all zero and has no image on the "
             f"sphere: drop it with X[{total}.sum(axis=1) > 0], and its label, or give "

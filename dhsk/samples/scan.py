@@ -15,7 +15,7 @@ from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.images import row_norms
-from dhsk.samples.maps import SphereMap, check_rows
+from dhsk.samples.maps import SphereMap, check_rows, map_of
 from dhsk.samples.zeros import ZeroRows
 
 UNIT_TOLERANCE = 1e-6
@@ -39,11 +39,8 @@ class Scan:
     """32 hexadecimal digits."""
     zero_rows: int = 0
     """Number of all-zero samples, which are mapped to the centre."""
-
-    @property
-    def mapped_nnz(self) -> int | None:
-        """Number of entries of the mapped samples; the centre has one, see `kernels.centre`."""
-        return None if self.nnz is None else self.nnz + self.zero_rows
+    mapped_nnz: int | None = None
+    """Most entries of the mapped samples; the centre has one, see `kernels.centre`."""
 
 
 def scan(
@@ -70,8 +67,9 @@ def scan(
     the map, a norm is off by more than `UNIT_TOLERANCE`, or `check` refuses.
     """
     fingerprint = _Fingerprint(samples.is_sparse, samples.shape)
-    zero_rows = ZeroRows() if zero_rows is None else zero_rows
-    done = nnz = zeros = 0
+    zero_rows, (n_samples, dim) = ZeroRows() if zero_rows is None else zero_rows, samples.shape
+    done = nnz = zeros = images = 0
+    most = map_of(sphere_map).most_entries
     with ThreadPoolExecutor(1) as other:  # a block is hashed while the next is read and checked
         hashed = other.submit(lambda: None)
         for block in samples.blocks(rows_within(samples, _BLOCK_BYTES)):
@@ -85,13 +83,15 @@ def scan(
                 raise InputError(f"{samples.source}: {error}") from None
             hashed.result()
             hashed = other.submit(fingerprint.update, block)
-            nnz += block.nnz if isinstance(block, csr_array) else 0
+            if isinstance(block, csr_array):
+                nnz += block.nnz
+                images += block.nnz if most is None else int(most(np.diff(block.indptr), dim).sum())
             done += block.shape[0]
             if on_rows is not None:
                 on_rows(done)
         hashed.result()
-    n_samples, dim = samples.shape
-    return Scan(n_samples, dim, nnz if samples.is_sparse else None, fingerprint.hexdigest(), zeros)
+    found = (nnz, images + zeros) if samples.is_sparse else (None, None)
+    return Scan(n_samples, dim, found[0], fingerprint.hexdigest(), zeros, found[1])
 
 
 def rows_within(samples: Samples, n_bytes: int) -> int:

@@ -10,7 +10,7 @@ from dhsk.arrays import Floats, Rows, numbered
 from dhsk.errors import InputError
 from dhsk.kernels.centre import with_all_entries
 from dhsk.samples.base import Samples
-from dhsk.samples.maps import SphereMap, apply_map
+from dhsk.samples.maps import SphereMap, apply_map, map_of
 from dhsk.samples.scan import rows_within
 from dhsk.samples.zeros import ZeroRows
 
@@ -58,8 +58,11 @@ def mapped_gamma(
     samples: Samples, sphere_map: SphereMap | None, weights: Floats | None = None
 ) -> float:
     """`gamma_of_scale` of samples as a map makes them; None for none."""
-    blocks, name = samples.blocks(rows_within(samples, BLOCK_BYTES)), sphere_map or "identity"
-    mapped = (apply_map(name, block, first, ZeroRows()) for first, block in numbered(blocks))
+    name, rows = sphere_map or "identity", rows_within(samples, BLOCK_BYTES)
+    if map_of(name).most_entries is not None:  # images may have all entries
+        rows = min(rows, max(1, BLOCK_BYTES // (8 * samples.shape[1])))
+    blocks = numbered(samples.blocks(rows))
+    mapped = (apply_map(name, block, first, ZeroRows()) for first, block in blocks)
     return gamma_of_scale(mapped, weights)
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows, numbered
-from dhsk.errors import InputError
 from dhsk.samples.base import Samples, WrappedSamples, csr_block
 from dhsk.samples.maps import SphereMap, parse_sphere_map
 from dhsk.samples.scan import rows_within
@@ -23,12 +22,7 @@ _BLOCK_BYTES: Final = 16 * 2**20
 
 def parse_map_name(name: object) -> MapName:
     """Return `name` if it is a map, learnt or not, or raise `InputError`."""
-    if isinstance(name, str) and name == TFIDF:  # not an array, whose comparison is none
-        return TFIDF
-    try:
-        return parse_sphere_map(name)
-    except InputError as error:
-        raise InputError(f"{error}, {TFIDF}") from None
+    return parse_sphere_map(name, TFIDF)
 
 
 def fixed_map(name: MapName | None) -> SphereMap | None:

@@ -126,7 +126,7 @@ def describe(square: Square, made: GramMatrix | None) -> SamplesSummary:
         source=square.source if isinstance(square, Samples) else str(made.path),
         n_samples=header.n_rows,
         dim=header.dim,
-        nnz=None if header.nnz[0] is None else header.nnz[0] - zero_rows,
+        nnz=square.nnz if isinstance(square, Samples) else header.nnz[0],
         zero_rows=zero_rows,
         sphere_map=str(header.sphere_map),
         fingerprint=header.fingerprints[0],

@@ -1,5 +1,6 @@
 """A grid under one map or two: which kernels run under which, and their engines."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -28,6 +29,10 @@ from dhsk.validation.weighted import WeightedEngine
 
 FEW: Final = 5000
 """Number of samples from which log-ratios are not tried unasked: tables of microbes have fewer."""
+
+LEAST_SHARE: Final = 0.03
+"""Share of entries below which log-ratios of sparse samples are not tried: texts have fewer, tables
+of microbes more."""
 
 KernelsOn = Callable[[Square, SphereMap | None], list[Kernel]]
 """Kernels to try first on samples under a map."""
@@ -76,14 +81,19 @@ class Maps:
                 "other folds hold out, but with tf-idf every fold has its own kernel: choose "
                 "another map, or a scorer of labels or decisions"
             )
-        ratios = both and isinstance(square, Samples) and not square.is_sparse
+        ratios = both and isinstance(square, Samples) and _has_few_zeros(square)
         return cls(None if name == MAP else fixed_map(name), name != MAP, tfidf, ratios=ratios)
 
 
 def _few_compositions(samples: Samples) -> bool:
     """Whether log-ratios of samples are worth a try unasked."""
-    few = not samples.is_sparse and samples.shape[0] < FEW
+    few = _has_few_zeros(samples) and samples.shape[0] < FEW
     return few and are_compositions(first_rows(samples))
+
+
+def _has_few_zeros(samples: Samples) -> bool:
+    """Whether log-ratios may tell more than which features a sample has."""
+    return samples.nnz is None or samples.nnz >= LEAST_SHARE * math.prod(samples.shape)
 
 
 @dataclass(frozen=True)

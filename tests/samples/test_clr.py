@@ -11,7 +11,10 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.errors import InputError
-from dhsk.samples import apply_map, clr_map
+from dhsk.kernels import inner_product, squared_norms
+from dhsk.kernels.centre import with_all_entries
+from dhsk.samples import apply_map, clr_map, parse_sphere_map
+from dhsk.samples.log_ratios import most_entries
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -23,6 +26,13 @@ ROUNDINGS = 16
 CLOSE = 2 * (ROUNDINGS + 2) * EPS / 2
 """Between two images of the same samples, one of rounded proportions (two roundings more): no
 logarithm here is larger than the length of them all."""
+
+PRODUCTS = 100 * EPS
+"""Of inner products of up to 100 features: each is a sum of terms that are images within `CLOSE` of
+one another, of length 1, so by Cauchy-Schwarz within twice the length of their differences."""
+
+SAME = 1e-12
+"""Of kernel values, whose slope is below 10 here: ten times `PRODUCTS` and less."""
 
 TOL = 1e-6
 """Of fits; their decisions differ by some of it."""
@@ -88,19 +98,90 @@ def test_ratios_out_of_range_count_as_the_largest() -> None:
 
 
 def test_what_has_no_logarithm_is_refused() -> None:
-    """With the place and what to do; sparse samples before anything is computed of them."""
+    """With the place and what to do."""
     with pytest.raises(InputError, match=r"row 0, column 1 .* the clr map needs non-negative"):
         clr_map([[1.0, -1.0]])
+    with pytest.raises(InputError, match=r"row 0, column 1 .* the clr:0.5 map needs non-negative"):
+        apply_map("clr:0.5", np.array([[1.0, -1.0]]))
+
+
+def test_a_pseudo_count_is_added_to_all_values() -> None:
+    """In the function and in the name of the map."""
+    X, _ = counts()
+    logs = np.log(X + 0.5)
+    logs -= logs.mean(axis=1, keepdims=True)
+    expected = logs / np.linalg.norm(logs, axis=1, keepdims=True)
+    found = clr_map(X, 0.5)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=CLOSE)
+    images = apply_map("clr:0.5", X.astype(np.float64))
+    np.testing.assert_allclose(images @ images.T, found @ found.T, rtol=0, atol=PRODUCTS)
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "nan", "inf", "", "x"])
+def test_a_wrong_pseudo_count_is_refused(wrong: str) -> None:
+    """Where it is said, before anything is read."""
+    with pytest.raises(InputError, match=r"pseudo-count|no number after the colon"):
+        parse_sphere_map(f"clr:{wrong}")
+    with pytest.raises(InputError, match=r"projective map has no pseudo-count"):
+        parse_sphere_map("projective:1")
+    with pytest.raises(InputError, match="pseudo_count must be 'auto' or a number"):
+        clr_map([[1.0, 2.0]], "some")
+    with pytest.raises(InputError, match="above 0, but it is -1"):
+        clr_map([[1.0, 2.0]], -1)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 5, 30, 100])
+@pytest.mark.parametrize("name", ["clr", "clr:0.1"])
+def test_sparse_images_are_those_of_dense_samples(dim: int, name: str) -> None:
+    """With no more entries than are planned for; of zeros and of equal values the centre.
+
+    Some rows have more than half of all entries, some fewer, and some in the first columns.
+    """
+    X = counts(40, dim)[0].astype(np.float64)
+    X[3], X[4], X[5, dim // 3 :] = 3.0, 0.0, 0.0
+    dense, sparse = apply_map(name, X), apply_map(name, sp.csr_array(X))
+    assert isinstance(sparse, sp.csr_array)
+    assert sparse.has_canonical_format
+    assert (np.diff(sparse.indptr) <= most_entries(np.count_nonzero(X, axis=1), dim)).all()
+    np.testing.assert_allclose(with_all_entries(sparse).toarray(), dense, rtol=0, atol=CLOSE)
+    whole = apply_map(name, sp.csr_array(X), compact=False)
+    np.testing.assert_allclose(whole.toarray(), dense, rtol=0, atol=CLOSE)
+    for rows in (dense, sparse):
+        for others in (dense, sparse):
+            found = inner_product(rows, others)
+            np.testing.assert_allclose(found, dense @ dense.T, rtol=0, atol=PRODUCTS)
+        np.testing.assert_allclose(squared_norms(rows), 1.0, rtol=0, atol=PRODUCTS)
+
+
+def test_few_entries_of_many_features_stay_few() -> None:
+    """One more a row than the sample has."""
+    X = sp.random_array((20, 100_000), density=0.001, rng=np.random.default_rng(0), format="csr")
+    rows = apply_map("clr", X)
+    assert rows.nnz == X.nnz + 20
+    found = dhsk.compute_gram(X, dhsk.CosineKernel(), sphere_map="clr")
+    assert found.header.nnz == (rows.nnz,)
+
+
+def test_sparse_samples_are_dense_ones_at_every_door(tmp_path: Path) -> None:
+    """Matrices, models and searches: the same to rounding, and each takes the other's samples."""
     X, y = counts()
-    sparse = sp.csr_array(X)
-    for call in (
-        lambda: apply_map("clr", sparse),
-        lambda: dhsk.compute_gram(sparse, dhsk.HeatKernel(30, 0.1), sphere_map="clr"),
-        lambda: dhsk.HeatSVC(sphere_map="clr").fit(sparse, y),
-        lambda: dhsk.cross_validate(sparse, y, sphere_map="clr"),
-    ):
-        with pytest.raises(ValueError, match=r"leaves no zeros.* X\.toarray\(\)"):
-            call()
+    new, sparse = counts(seed=1)[0], sp.csr_array(X)
+    kernel = dhsk.HeatKernel(30, 0.1)
+    found = dhsk.compute_gram(sparse, kernel, sphere_map="clr", store=tmp_path / "sparse.gram")
+    expected = dhsk.compute_gram(X, kernel, sphere_map="clr")
+    np.testing.assert_allclose(found[:], expected[:], rtol=0, atol=SAME)
+    models = [dhsk.HeatSVC(2.0, time_scale=0.5, sphere_map="clr", tol=TOL).fit(Z, y)
+              for Z in (X, sparse)]  # fmt: skip
+    decisions = [model.decision_function(Z) for model in models for Z in (new, sp.csr_array(new))]
+    for decision in decisions:
+        np.testing.assert_allclose(decision, decisions[0], rtol=0, atol=10 * TOL)
+    low = dhsk.NystromSVC(20, time_scale=0.5, sphere_map="clr", random_state=0)
+    scores = [low.fit(Z, y).decision_function(new) for Z in (X, sparse)]
+    np.testing.assert_allclose(*scores, rtol=0, atol=10 * low.tol)
+    given: dict[str, Any] = {"kernels": "heat", "cv": 3, "out": dhsk.Output(baselines=False)}
+    dense, thin = (dhsk.cross_validate(Z, y, sphere_map="clr", **given) for Z in (X, sparse))
+    assert [row.score for row in dense.rows] == [row.score for row in thin.rows]
+    assert thin.samples.nnz == sparse.nnz
 
 
 def test_matrices_are_those_of_mapped_samples() -> None:
@@ -110,7 +191,7 @@ def test_matrices_are_those_of_mapped_samples() -> None:
     found = dhsk.compute_gram(X, kernel, sphere_map="clr")
     assert found.sphere_map == "clr"
     expected = dhsk.compute_gram(clr_map(X), kernel, sphere_map="identity")
-    assert (found[:] == expected[:]).all()
+    np.testing.assert_allclose(found[:], expected[:], rtol=0, atol=SAME)
 
 
 def test_models_keep_the_map(tmp_path: Path) -> None:

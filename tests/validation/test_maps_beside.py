@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 import dhsk
 from dhsk.samples.looks import are_compositions
@@ -59,15 +59,23 @@ def test_the_page_says_how_to_make_the_winner(tmp_path: Path) -> None:
     assert "sphere_map=&#x27;clr&#x27;" in page
 
 
+def among_zeros(X: Any) -> Any:
+    """The counts among so many features without any that 2 % of the entries are not zero."""
+    n, dim = X.shape
+    width = int(50 * np.count_nonzero(X) / n)
+    return csr_array(hstack([csr_array(X), csr_array((n, width - dim))]))
+
+
 @pytest.mark.parametrize(
     ("change", "tried"),
     [
         (lambda X: X, {"heat", "cosine", "clr cosine"}),
         (lambda X: X / X.sum(axis=1, keepdims=True), {"heat", "cosine", "linear", "clr cosine"}),
-        (csr_array, {"heat", "cosine"}),
+        (csr_array, {"heat", "cosine", "clr cosine"}),
+        (among_zeros, {"heat", "cosine"}),
         (lambda X: X + 0.5, {"heat", "cosine", "linear"}),
     ],
-    ids=["depths differ", "proportions", "sparse", "not whole"],
+    ids=["depths differ", "proportions", "sparse", "few entries", "not whole"],
 )
 def test_few_dense_compositions_are_tried_unasked(change: Any, tried: set[str]) -> None:
     """With the cosine alone, which no other kernel of theirs is far from."""
