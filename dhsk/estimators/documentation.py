@@ -23,8 +23,8 @@ SHARED: Final = {
     "sphere_map": (
         'Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for '
         'counts), "projective" (division by the length), "clr" (centred log-ratios, for counts of '
-        'microbes) or "identity". None for the kernel\'s default: "hyperspherical" for heat, '
-        'parametrix and cosine, "identity" for the others.'
+        'microbes; "clr:0.5" adds 0.5 first) or "identity". None for the kernel\'s default: '
+        '"hyperspherical" for heat, parametrix and cosine, "identity" for the others.'
     ),
     "zero_rows": (
         "What to do with samples that are all zero, which have no image on the sphere. "

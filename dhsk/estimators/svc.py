@@ -39,8 +39,8 @@ class HeatSVC(ExactClassifier):
     sphere_map
         Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
         counts), "projective" (division by the length), "clr" (centred log-ratios, for counts of
-        microbes) or "identity". None for the kernel's default: "hyperspherical" for heat,
-        parametrix and cosine, "identity" for the others.
+        microbes; "clr:0.5" adds 0.5 first) or "identity". None for the kernel's default:
+        "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
         "tfidf", for counts, is the projective map of counts times inverse document frequencies,
         which are learnt from the samples of the fit and kept in the model.
     zero_rows, kernel
