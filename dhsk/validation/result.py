@@ -27,7 +27,8 @@ class CvResult(Results):
     Attributes
     ----------
     model_
-        The cell that was taken, `best_`, fitted on all samples; None without ``refit``.
+        The cell that was taken, `best_`, fitted on all samples; None without ``refit``. It takes
+        mapped rows: give new samples to `best_estimator_`.
     held_out_
         Predictions of all cells for held-out samples, see `out_of_fold`; None if read from a file.
     estimator_parameters_
