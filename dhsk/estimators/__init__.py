@@ -7,6 +7,7 @@ from dhsk.estimators.libsvm_one_class import OneClassSVM
 from dhsk.estimators.libsvm_svc import SVC
 from dhsk.estimators.libsvm_svr import SVR
 from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap, TfidfMap
+from dhsk.estimators.neighbors import HeatKernelNeighbors
 from dhsk.estimators.nystrom import NystromFeatures
 from dhsk.estimators.nystrom_ridge import NystromRidge
 from dhsk.estimators.nystrom_svc import NystromSVC
@@ -20,6 +21,7 @@ __all__ = [
     "SVR",
     "HeatGaussianProcessRegressor",
     "HeatKernelDensity",
+    "HeatKernelNeighbors",
     "HeatKernelPCA",
     "HeatKernelRidge",
     "HeatOneClassSVM",

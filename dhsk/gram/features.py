@@ -11,7 +11,7 @@ from dhsk.bars import Show, passes_shown
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
 from dhsk.gram.moments import alignment
-from dhsk.gram.neighbors import Side, nearest, squared_distances
+from dhsk.gram.neighbors import Side, check_mode, graph_of, nearest, squared_distances
 from dhsk.gram.storage.indexing import Selector, to_indices
 from dhsk.gram.tiled import TiledMatrix
 from dhsk.kernels.base import whole_parameter
@@ -203,12 +203,8 @@ class FeatureGeometry(TiledMatrix):
                [1., 0., 0.],
                [0., 2., 0.]])
         """
-        if mode not in ("connectivity", "distance"):
-            raise InputError(f"mode must be 'connectivity' or 'distance', but it is {mode!r}")
-        indices, distances = self.neighbors(k, progress=progress)
-        data = distances if mode == "distance" else np.ones_like(distances)
-        starts = np.arange(len(indices) + 1) * indices.shape[1]
-        return csr_array((data.ravel(), indices.ravel(), starts), shape=self.shape)
+        check_mode(mode)
+        return graph_of(*self.neighbors(k, progress=progress), self.shape[1], mode)
 
     def alignment(self, y: ArrayLike, *, progress: Show = None) -> float:
         """Centred alignment of the kernel with labels.

@@ -1,18 +1,21 @@
-"""Squared distances of features, and the nearest neighbours of all rows in one pass over the tiles.
+"""Squared distances of features, and nearest neighbours: in one pass over tiles, or of a block.
 
 Rejected: `argpartition` of every strip (more than the product costs); a heap (ten neighbours are a
 short list, and for 100 insertion costs as much as two products).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, get_index_dtype
 
-from dhsk.arrays import ROWS, Floats, Indices, Rows, blocks
+from dhsk.arrays import ROWS, SUPPORT, Floats, Indices, Rows, blocks
 from dhsk.compiled import compiled
+from dhsk.errors import InputError
 from dhsk.gram.passes import over_groups
 from dhsk.gram.storage.staged import Side as SideName
 from dhsk.gram.storage.staged import StagedSamples
@@ -36,6 +39,12 @@ ABOVE: Final = 1 + 8 * float(np.finfo(np.float64).eps)
 _BLOCK: Final = 32  # values that are compared with the limits before any is looked at
 
 _Best = tuple[Floats, Indices]
+
+_InBlocks = Callable[[int], Iterable[Rows]]
+"""Samples in blocks of at most so many."""
+
+NEIGHBOR: Final = np.dtype([("distance", np.float64), ("index", np.intp)])
+"""What is known of a neighbour."""
 
 
 @dataclass(frozen=True)
@@ -69,25 +78,37 @@ def squared_distances(values: Floats, rows: Side, cols: Side) -> Floats:
 
 def side_of(samples: StagedSamples, side: SideName, kernel: Kernel) -> Side:
     """Side of the samples of a rectangular matrix, which has no diagonal to read."""
-    if kernel.unit_diagonal:
-        norms2 = np.ones(samples.count(side))
-    else:
-        norms2 = np.concatenate(
-            [np.diagonal(kernel.of_rows(block)) for block in _blocks(samples, side, _SQUARE)],
-            dtype=np.float64,
-        )
-    return Side(norms2, marks_of(samples, side, kernel))
+    return _side(partial(_blocks, samples, side), samples.count(side), kernel)
 
 
 def marks_of(samples: StagedSamples, side: SideName, kernel: Kernel) -> NDArray[np.uint64]:
     """Hashes of samples, see `Side.marks`; none where there are no samples, as of a graph."""
-    if kernel.unit_diagonal or not samples.has(side):
-        return np.empty(0, dtype=np.uint64)
-    return np.concatenate([row_hashes(block) for block in _blocks(samples, side, ROWS)])
+    return _marks(partial(_blocks, samples, side) if samples.has(side) else None, kernel)
 
 
 def _blocks(samples: StagedSamples, side: SideName, size: int) -> Iterator[Rows]:
     return (samples.read(side, part) for part in blocks(samples.count(side), size))
+
+
+def side_of_rows(rows: Rows, kernel: Kernel) -> Side:
+    """Side of samples in memory."""
+    n = rows.shape[0]
+    return _side(lambda size: (rows[part] for part in blocks(n, size)), n, kernel)
+
+
+def _side(in_blocks: _InBlocks, n: int, kernel: Kernel) -> Side:
+    if kernel.unit_diagonal:
+        norms2 = np.ones(n)
+    else:
+        of_blocks = [np.diagonal(kernel.of_rows(block)) for block in in_blocks(_SQUARE)]
+        norms2 = np.concatenate(of_blocks, dtype=np.float64)
+    return Side(norms2, _marks(in_blocks, kernel))
+
+
+def _marks(in_blocks: _InBlocks | None, kernel: Kernel) -> NDArray[np.uint64]:
+    if kernel.unit_diagonal or in_blocks is None:
+        return np.empty(0, dtype=np.uint64)
+    return np.concatenate([row_hashes(block) for block in in_blocks(ROWS)])
 
 
 def nearest(
@@ -111,6 +132,41 @@ def nearest(
         for rows, distances, indices in parts:
             _merge(best, rows, distances, indices)
     return best
+
+
+def nearest_of_rows(kernel: Kernel, fitted: Rows, side: Side, k: int, rows: Rows) -> NDArray[Any]:
+    """Find the k nearest fitted rows of each of some rows, (rows, k), of `NEIGHBOR`, ascending."""
+    n, own = rows.shape[0], side_of_rows(rows, kernel)
+    best = np.full((n, k), np.inf), np.full((n, k), -1, dtype=np.intp)
+    view = _of_part(own, best, np.full(n, np.inf), slice(0, n))
+    none = np.empty((0, k)), np.empty((0, k), dtype=np.intp), np.empty(0)
+    buffer = np.empty(n * min(SUPPORT, fitted.shape[0]), rows.dtype)
+    slack = SLACK[rows.dtype.name] if own.marks.size else 0.0
+    for part in blocks(fitted.shape[0], SUPPORT):
+        across, size = side.take(part), part.stop - part.start
+        values = kernel.of_rows(rows, fitted[part], buffer[: n * size].reshape(n, size))
+        cols = across.norms2, across.marks, *none
+        _sweep(values, view, cols, np.array([0, part.start]), slack, False, False)
+    found = np.empty((n, k), NEIGHBOR)
+    found["distance"], found["index"] = best
+    return found
+
+
+def graph_of(
+    indices: Indices, distances: Floats, n_cols: int, mode: str
+) -> "csr_array[Any, tuple[int, int]]":
+    """Graph of neighbours, (N, n_cols), nearest first; edges are 1, or in mode "distance" that."""
+    # Integers of 32 bits where they suffice: many algorithms on graphs refuse others.
+    kind = get_index_dtype(maxval=max(indices.size, n_cols))
+    starts = np.arange(len(indices) + 1, dtype=kind) * kind(indices.shape[1])
+    data = distances if mode == "distance" else np.ones_like(distances)
+    return csr_array((data.ravel(), indices.ravel().astype(kind), starts), (len(indices), n_cols))
+
+
+def check_mode(mode: object) -> None:
+    """Raise InputError for an unknown mode of a graph."""
+    if not isinstance(mode, str) or mode not in ("connectivity", "distance"):
+        raise InputError(f"mode must be 'connectivity' or 'distance', but it is {mode!r}")
 
 
 def _limits(distances: Floats) -> Floats:

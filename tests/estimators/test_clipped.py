@@ -29,6 +29,7 @@ FITS = {
     "gaussian process": (dhsk.HeatGaussianProcessRegressor(1.0, 0.1), "predict"),
     "pca": (dhsk.HeatKernelPCA(), "transform"),
     "density": (dhsk.HeatKernelDensity(0.5), "score_samples"),
+    "neighbors": (dhsk.HeatKernelNeighbors(3), "transform"),
     "features": (dhsk.NystromFeatures(10, random_state=0), "transform"),
     "map": (dhsk.HypersphericalMap(), "transform"),
     "smoothed": (

@@ -28,6 +28,7 @@ ESTIMATORS = {
     "one class": dhsk.HeatOneClassSVM(0.2, dtype="float32"),
     "pca": dhsk.HeatKernelPCA(3),
     "density": dhsk.HeatKernelDensity(),
+    "neighbors": dhsk.HeatKernelNeighbors(3, mode="connectivity"),
     "pca of a smoothed kernel": dhsk.HeatKernelPCA(
         kernel=dhsk.SmoothedKernel(dhsk.ParametrixKernel(0.1), 0.5)
     ),

@@ -150,7 +150,7 @@ ODD: Final = (
 FITTED: Final[tuple[Callable[..., Any], ...]] = (
     dhsk.HeatSVC, dhsk.NystromSVC, dhsk.NystromFeatures, dhsk.HeatKernelRidge,
     dhsk.HeatOneClassSVM, dhsk.HypersphericalMap, dhsk.ProjectiveMap, dhsk.TfidfMap,
-    dhsk.HeatKernelPCA, dhsk.HeatKernelDensity,
+    dhsk.HeatKernelPCA, dhsk.HeatKernelDensity, dhsk.HeatKernelNeighbors,
 )  # fmt: skip
 KERNELS: Final[tuple[Any, ...]] = (
     dhsk.HeatKernel, dhsk.ParametrixKernel, dhsk.GaussianKernel, dhsk.PolynomialKernel,
