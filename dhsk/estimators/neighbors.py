@@ -241,4 +241,4 @@ class HeatKernelNeighbors(
         side = side_of_rows(self._rows, self.kernel_)
         function = partial(nearest_of_rows, self.kernel_, self._rows, side, k)
         found = self._predicted(X, self._rows, function, k, k * NEIGHBOR.itemsize)
-        return found["index"], found["distance"]
+        return np.ascontiguousarray(found["index"]), np.ascontiguousarray(found["distance"])

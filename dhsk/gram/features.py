@@ -162,6 +162,13 @@ class FeatureGeometry(TiledMatrix):
         (array([1167,  877,  464]), array([0.171, 0.194, 0.198]))
         >>> float((y[indices[:, 0]] == y).mean().round(3))  # part whose nearest is the same digit
         0.985
+
+        Of new samples, among others:
+
+        >>> R = dhsk.compute_gram(X[1000:], "heat", X[:1000])
+        >>> nearest = R.neighbors(1)[0][:, 0]
+        >>> float((y[nearest] == y[1000:]).mean().round(3))
+        0.96
         """
         most = self.shape[1] - self.symmetric
         if whole_parameter("k", k, 1) > most:

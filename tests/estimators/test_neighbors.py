@@ -147,15 +147,17 @@ def test_kneighbors_are_those_of_scikit_learn(digits: Any) -> None:
 
 
 def test_a_client_finds_the_same(client: Any) -> None:
-    """For both ways; new samples in several blocks."""
+    """For both ways, which agree; new samples in several blocks, each against several."""
     X = np.random.default_rng(0).random((2000, DIM))
     here, there = Neighbors(5, TIME).fit(X), Neighbors(5, TIME, client=client)
-    assert_same_graph(there.fit_transform(X), here.fit_transform(X))
+    graph = here.fit_transform(X)
+    assert_same_graph(there.fit_transform(X), graph)
     seen: list[Progress] = []
     with dhsk.show_progress(seen.append):
         found = there.transform(X[:1600])
     assert len({event.done for event in seen if event.stage == "predictions"}) > 2
     assert_same_graph(found, here.transform(X[:1600]))
+    assert_same_graph(found, graph[:1600])
 
 
 def test_no_matrix_of_all_pairs_is_in_memory() -> None:

@@ -196,6 +196,18 @@ def test_neighbours_are_those_of_sorted_rows(counts: Any, k: int, tile: int) -> 
         np.testing.assert_array_equal(found, right)
 
 
+def test_new_samples_have_neighbours_among_others(counts: Any) -> None:
+    """A sample that is on both sides is its own neighbour; the pass is told."""
+    X = np.unique(counts(N, DIM), axis=0)
+    seen: list[dhsk.Progress] = []
+    R = made(X[:20], LINEAR, X, tile=10)
+    indices, distances = R.neighbors(3, progress=seen.append)
+    np.testing.assert_array_equal(indices[:, 0], np.arange(20))
+    assert not distances[:, 0].any()
+    assert distances[:, 1:].all()
+    assert [event.done for event in seen][-1] == R.tiling.n_tiles
+
+
 def test_graph_is_that_of_scikit_learn(rng: Any) -> None:
     """Connectivity and distances; a rectangular matrix gives a rectangular graph."""
     X, Y = rng.normal(size=(N, DIM)), rng.normal(size=(M, DIM))
@@ -203,6 +215,7 @@ def test_graph_is_that_of_scikit_learn(rng: Any) -> None:
         expected = kneighbors_graph(X, 5, mode=mode).toarray()
         graph = made(X).neighbors_graph(5, mode)
         assert isinstance(graph, csr_array)
+        assert graph.indices.dtype == graph.indptr.dtype == np.int32
         np.testing.assert_allclose(graph.toarray(), expected, rtol=1e-7)
     assert made(X, LINEAR, Y).neighbors_graph(3).shape == (N, M)
     with pytest.raises(dhsk.InputError, match="mode must be 'connectivity' or 'distance'"):
