@@ -55,6 +55,15 @@ def test_importing_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.slow
+def test_estimators_load_neither_stores_nor_lazy_arrays() -> None:
+    """Which take half a second, and which few of their users have."""
+    code = "import sys, dhsk; dhsk.HeatSVC; print({'zarr', 'dask.array'} & set(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.strip() == "set()"
+
+
 def test_every_library_that_is_imported_is_required() -> None:
     """By its own name: that another library needs it today is no promise."""
     nodes = [node for file in Path(dhsk.__file__).parent.rglob("*.py") for node in parsed(file)]

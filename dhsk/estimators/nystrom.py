@@ -1,11 +1,11 @@
 """Nyström features of a kernel, as a transformer."""
 
 import os
+import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import dask.array as da
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -30,6 +30,9 @@ from dhsk.progress import OnProgress
 from dhsk.results.low_rank import LowRank, usual_oversampling
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 
 @dataclass(eq=False, repr=False)
@@ -145,7 +148,7 @@ class NystromFeatures(
 
     def fit_transform(
         self, X: Any, y: Any = None, *, progress: Show = None
-    ) -> NDArray[Any] | da.Array:
+    ) -> "NDArray[Any] | da.Array":
         """Fit to samples, and return their features.
 
         Parameters
@@ -167,9 +170,9 @@ class NystromFeatures(
         del y
         with shown(self._shows(progress)) as report:
             made = self._approximate(X, report).values
-        return self._transform(X, warn=False) if made is None or isinstance(X, da.Array) else made
+        return self._transform(X, warn=False) if made is None or _is_lazy(X) else made
 
-    def transform(self, X: Any) -> NDArray[Any] | da.Array:
+    def transform(self, X: Any) -> "NDArray[Any] | da.Array":
         """Features of samples.
 
         Parameters
@@ -193,7 +196,7 @@ class NystromFeatures(
         check_is_fitted(self)
         return self._transform(X)
 
-    def write(self, X: Any, path: str | Place, *, progress: Show = None) -> da.Array:
+    def write(self, X: Any, path: str | Place, *, progress: Show = None) -> "da.Array":
         """Write features of samples to a zarr array, block by block, on threads of this process.
 
         If this call is interrupted, the same call computes only the missing blocks, and the
@@ -265,9 +268,9 @@ class NystromFeatures(
         row_map = self._fitted_map.anew()
         return FeatureMap(row_map, self._landmarks, self.normalization_, self._names)
 
-    def _transform(self, X: Any, *, warn: bool = True) -> NDArray[Any] | da.Array:
+    def _transform(self, X: Any, *, warn: bool = True) -> "NDArray[Any] | da.Array":
         """Features of samples; lazy for a Dask array, without warnings."""
-        if isinstance(X, da.Array):
+        if _is_lazy(X):
             validate_data(self, X, reset=False, skip_check_array=True)
             return lazy_features(X, self._features)
         X = self._validated(X, reset=False)
@@ -326,3 +329,9 @@ class NystromFeatures(
         self.normalization_, self.trace_error_ = found.root, found.trace_error
         self.n_components_: int = found.width
         return found
+
+
+def _is_lazy(X: Any) -> bool:
+    """Whether an array is Dask's, which only then is loaded."""
+    lazy = sys.modules.get("dask.array")
+    return lazy is not None and isinstance(X, lazy.Array)

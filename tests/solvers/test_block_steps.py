@@ -133,7 +133,7 @@ class _KilledError(Exception):
 @pytest.mark.slow(seconds=30)
 def test_a_killed_call_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the same bits, from any step that it was in, with all columns."""
-    X, y = overlapping(4, 600)
+    X, y = overlapping(4, 400)
     kernel = dhsk.GaussianKernel(1.0)
     (pair,) = make_pairs(y, np.ones((1, len(y))), [1.0, 100.0])
     source, seen = RowsSource(X, kernel), list[Round]()

@@ -2,16 +2,15 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import google_crc32c
-import zarr
-from zarr.codecs import Crc32cCodec
-from zarr.core.buffer import default_buffer_prototype
-from zarr.storage import MemoryStore
 
 from dhsk.files import parse_json
 from dhsk.objects.places import Place, write_whole
+
+if TYPE_CHECKING:  # zarr is loaded where a store is opened: estimators save its half a second
+    import zarr
 
 DESCRIPTION: Final = "zarr.json"
 
@@ -33,6 +32,10 @@ class ArrayDescription:
         fill_value: float | None,
         attributes: dict[str, Any],
     ) -> None:
+        import zarr
+        from zarr.codecs import Crc32cCodec
+        from zarr.storage import MemoryStore
+
         written: dict[str, Any] = {}
         self._array = zarr.create_array(
             MemoryStore(written),
@@ -84,6 +87,9 @@ class StoredGroup:
         write_description(self.folder, self._text())
 
     def _text(self) -> bytes:
+        import zarr
+        from zarr.storage import MemoryStore
+
         written: dict[str, Any] = {}
         zarr.create_group(MemoryStore(written), attributes=self.attributes)
         text: bytes = written[DESCRIPTION].to_bytes()
@@ -118,6 +124,10 @@ def checksum_of(described: object) -> str:
 
 def _opened(text: str) -> "zarr.Array[Any]":
     """Array of a description alone."""
+    import zarr
+    from zarr.core.buffer import default_buffer_prototype
+    from zarr.storage import MemoryStore
+
     buffer = default_buffer_prototype().buffer.from_bytes(text.encode())
     return zarr.open_array(MemoryStore({DESCRIPTION: buffer}), mode="r", zarr_format=3)
 
