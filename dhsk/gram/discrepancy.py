@@ -1,7 +1,12 @@
-"""Maximum mean discrepancy between two groups of samples, with a permutation test."""
+"""Maximum mean discrepancy between two groups of samples, with a permutation test.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+Estimates of several kernels are compared in units of their spread over the permutations, as in
+MMD-FUSE, whose normalisation does not depend on the grouping either. Rejected: MMDAgg, which weighs
+p-values by a second set of permutations, where the largest of studentised statistics needs none.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -13,8 +18,10 @@ from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.run import Run
 from dhsk.gram.features import FeatureGeometry
-from dhsk.gram.moments import moments
+from dhsk.gram.moments import FIRST, moments
+from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiled import checked_matrix
+from dhsk.gram.tiles import SourceOfTiles, TileSource
 from dhsk.kernels.base import whole_parameter
 from dhsk.objects.places import Place
 from dhsk.run_progress import passes_reported
@@ -53,7 +60,7 @@ class MeanDiscrepancy:
     """Squared distance between the means of the features of the two groups."""
 
     p_value: float
-    """Part of the permutations, this grouping counted as one of them, that reach `unbiased`."""
+    """Part of the permutations, this grouping counted as one of them, that reach the statistic."""
 
     permutations: int
     """Number of random permutations of the groups."""
@@ -61,9 +68,23 @@ class MeanDiscrepancy:
     sizes: tuple[int, int]
     """Numbers of samples of the groups, in the order of their sorted names."""
 
+    witness: Floats = field(repr=False, compare=False)
+    """Mean kernel of each sample with the first group less that with the second, (N,).
+
+    A sample is not compared with itself, so the means over the two groups differ by `unbiased`. The
+    largest values are of samples that are typical of the first group alone, the smallest of the
+    second. Of a centred view it is that of the matrix that is viewed.
+    """
+
+    kernel: int = 0
+    """Which of several kernels has the largest statistic: the estimates and witness are its own."""
+
+    statistics: tuple[float, ...] = ()
+    """Unbiased estimate of each kernel, in units of its root mean square over all permutations."""
+
 
 def maximum_mean_discrepancy(
-    G: FeatureGeometry,
+    G: FeatureGeometry | Sequence[FeatureGeometry],
     groups: ArrayLike,
     permutations: int = 1000,
     random_state: int = 0,
@@ -78,10 +99,15 @@ def maximum_mean_discrepancy(
     they are alike, comes from random permutations [2]_ of the groups. All of them take one pass
     over the matrix, or several where a bit for each sample and permutation does not fit the memory.
 
+    Of several kernels the statistic is the largest of their estimates, each in units of its spread
+    over the permutations [3]_. The same permutations give all of them, so the p-value is exact: it
+    is as for one kernel, however many are tried. Each product of samples is computed once for all.
+
     Parameters
     ----------
     G
-        Symmetric matrix of both groups, or a view of one.
+        Symmetric matrix of both groups, or a view of one; or matrices of several kernels, as
+        `compute_gram` gives them for a list.
     groups
         Group of each sample, (N,): two different values, each at least twice.
     permutations
@@ -100,12 +126,14 @@ def maximum_mean_discrepancy(
     Returns
     -------
     MeanDiscrepancy
-        Unbiased and biased estimate of the squared discrepancy, and the p-value.
+        Unbiased and biased estimate of the squared discrepancy, the p-value, and the witness: which
+        samples differ.
 
     Raises
     ------
     InputError
-        The matrix is rectangular, or there are not two groups of at least two samples.
+        The matrix is rectangular, there are not two groups of at least two samples, or several
+        matrices are not of the same samples.
     BudgetError
         Not even eight permutations fit the memory.
 
@@ -115,6 +143,8 @@ def maximum_mean_discrepancy(
        (2012).
     .. [2] B. Phipson and G. Smyth, "Permutation p-values should never be zero", Statistical
        Applications in Genetics and Molecular Biology 9 (2010).
+    .. [3] F. Biggs, A. Schrab, A. Gretton, "MMD-FUSE: learning and combining kernels for two-sample
+       testing without data splitting", NeurIPS (2023). The largest, in place of a soft maximum.
 
     Examples
     --------
@@ -126,29 +156,91 @@ def maximum_mean_discrepancy(
     True
     >>> round(dhsk.maximum_mean_discrepancy(G, np.tile(["one", "two"], 60)).p_value, 1)
     0.6
+
+    Several kernels, and the samples that differ the most:
+
+    >>> grams = dhsk.compute_gram(X, [dhsk.GaussianKernel(sigma) for sigma in (2.0, 5.0, 20.0)])
+    >>> found = dhsk.maximum_mean_discrepancy(grams, np.repeat(["one", "two"], 60))
+    >>> found.p_value < 0.002, len(found.statistics), found.witness.shape
+    (True, 3, (120,))
+    >>> bool(found.witness[:60].mean() > found.witness[60:].mean())
+    True
     """
-    # Means of features differ by the same wherever their origin is.
-    matrix = checked_matrix(G)._translated()
-    matrix._square("tested for two groups")
-    first = _first_group(groups, matrix.shape[0])
+    tested = _Tested.of(G)
+    first = _first_group(groups, len(tested.diagonals[0]))
     count = whole_parameter("permutations", permutations, 0) + 1
     rng = np.random.default_rng(whole_parameter("random_state", random_state, 0))
-    diagonal, _ = matrix._exact_diagonal()
     begun = Run.begun(progress, memory=memory, journal=journal, passes=1)
     with begun as (run, told), passes_reported(told):
         blocks = _bits_of_groupings(first, count, _at_once(len(first), count, run), rng)
         entries, each = Checkpoint(run.journal, PREFIX), told.each("passes", blocks)
-        estimates = [_kept_estimates(entries, matrix, bits, diagonal) for bits in each]
-    unbiased, biased = np.concatenate(estimates, axis=1)
+        found = [_kept_estimates(entries, tested, bits) for bits in each]
     entries.remove()
-    reached = unbiased >= unbiased[0] - TIE * np.abs(diagonal).mean()
+    estimates = np.concatenate([block["estimates"] for block in found], axis=2)
+    p_value, statistics = _tested_at_once(estimates[:, 0], tested)
+    best = int(statistics.argmax())
     return MeanDiscrepancy(
-        unbiased=float(unbiased[0]),
-        biased=float(biased[0]),
-        p_value=float(np.count_nonzero(reached)) / count,
+        unbiased=float(estimates[best, 0, 0]),
+        biased=float(estimates[best, 1, 0]),
+        p_value=p_value,
         permutations=count - 1,
         sizes=(int(first.sum()), int((~first).sum())),
+        witness=found[0]["witness"][best],
+        kernel=best,
+        statistics=tuple(statistics.tolist()),
     )
+
+
+def _tested_at_once(unbiased: Floats, tested: "_Tested") -> tuple[float, Floats]:
+    """The p-value of some kernels together, and the statistic of each.
+
+    `unbiased` are estimates of each kernel and grouping, (kernels, count). Their mean over all
+    groupings is 0. The spread is over all of them, the observed one among them, so that no grouping
+    is told from another before they are compared.
+    """
+    rounding = TIE * np.array([np.abs(diagonal).mean() for diagonal in tested.diagonals])
+    spread = np.sqrt(np.square(unbiased).mean(axis=1))
+    spread = np.where(spread > rounding, spread, np.inf)  # a kernel that tells nothing apart
+    scaled = unbiased / spread[:, None]
+    largest = scaled.max(axis=0)
+    reached = largest >= largest[0] - (rounding / spread).max()
+    return float(reached.mean()), scaled[:, 0]
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """Matrices of some kernels on the same samples, read together."""
+
+    source: SourceOfTiles
+    tiling: Tiling
+    diagonals: Sequence[Floats]
+    """Of each matrix, (N,)."""
+    description: Any
+    """JSON value that tells the bits of these matrices from those of others."""
+
+    @classmethod
+    def of(cls, G: FeatureGeometry | Sequence[FeatureGeometry]) -> "_Tested":
+        """Take one matrix, or several that are read from the same samples; InputError for others.
+
+        Means of features differ by the same wherever their origin is.
+        """
+        given = [checked_matrix(one) for one in (G if isinstance(G, Sequence) else [G])]
+        if not given:
+            raise InputError("no matrix was given: pass one, or several of the same samples")
+        matrices = [one._square("tested for two groups")._translated() for one in given]
+        sources = [matrix.source for matrix in matrices]
+        source: SourceOfTiles = sources[0]
+        if len(sources) > 1:
+            tiles = [one for one in sources if isinstance(one, TileSource)]
+            if len(tiles) < len(sources) or len({(t.path, t.compute) for t in tiles}) > 1:
+                raise InputError(
+                    f"these {len(sources)} matrices are not read from the same products: compute "
+                    "them in one call, compute_gram(X, [kernel, ...]), and test no scaled views"
+                )
+            source = TileSource.joined(tiles)
+        diagonals = [matrix._exact_diagonal()[0] for matrix in matrices]
+        described = [matrix.description for matrix in matrices]
+        return cls(source, matrices[0].tiling, diagonals, described)
 
 
 def _first_group(groups: ArrayLike, n: int) -> NDArray[np.bool_]:
@@ -218,36 +310,51 @@ class GroupingBits:
         return values - self.mean
 
 
-def _kept_estimates(
-    entries: Checkpoint, matrix: FeatureGeometry, bits: GroupingBits, diagonal: Floats
-) -> Any:
-    """Estimates of each grouping, (2, count), of this run or a killed one."""
+def _kept_estimates(entries: Checkpoint, tested: _Tested, bits: GroupingBits) -> dict[str, Floats]:
+    """Estimates of each grouping and witnesses of the first, of this run or a killed one."""
     if entries.folder is None:
-        return _estimates(matrix, bits, diagonal)
-    name = digest_of(matrix.description, bits.bits, bits.count)
-    found = entries.get(name, lambda kept: kept["estimates"].reshape(2, bits.count))
+        return _estimates(tested, bits)
+    name, kernels = digest_of(tested.description, bits.bits, bits.count), len(tested.diagonals)
+    found = entries.get(
+        name,
+        lambda kept: {
+            "estimates": kept["estimates"].reshape(kernels, 2, bits.count),
+            "witness": kept["witness"].reshape(kernels, len(bits.bits)),
+        },
+    )
     if found is None:
-        found = _estimates(matrix, bits, diagonal)
-        entries.put(name, {"estimates": found})
+        found = _estimates(tested, bits)
+        entries.put(name, found)
     return found
 
 
-def _estimates(matrix: FeatureGeometry, bits: GroupingBits, diagonal: Floats) -> Any:
-    """Unbiased and biased estimates of each grouping, (2, count).
+def _estimates(tested: _Tested, bits: GroupingBits) -> dict[str, Floats]:
+    """Unbiased and biased estimates of each kernel and grouping, and witnesses of the first one.
 
-    Both are the same of the centred matrix, whose rows sum to 0. So the sum q over the pairs within
-    the first group is that within the second one, and -q that between them.
+    Estimates, (kernels, 2, count), and witnesses, (kernels, N). Estimates are those of the centred
+    matrix, whose rows sum to 0. So the sum q over the pairs within the first group is that within
+    the second one, and -q that between them.
     """
-    found = moments(matrix.source, matrix.tiling, bits)
-    n = len(diagonal)
+    found = moments(tested.source, tested.tiling, bits)
+    n = len(bits.bits)
     m = round(bits.mean * n)
-    k, q = n - m, found.forms
-    centred = diagonal - 2 * found.row_means + found.row_means.mean()
-    everything = slice(0, n)
-    own = np.zeros(bits.count)
+    k, everything = n - m, slice(0, n)
+    forms, diagonals = np.stack([one.forms for one in found]), np.stack(tested.diagonals)
+    means = np.stack([one.row_means for one in found])
+    centred = diagonals - 2 * means + means.mean(axis=1, keepdims=True)
+    own = np.zeros((len(found), bits.count))
     for start in range(0, bits.count, 8):
         some = slice(start, min(start + 8, bits.count))
-        own[some] = centred @ (bits.values(everything, some) + bits.mean)
-    other = centred.sum() - own
-    unbiased = (q - own) / (m * (m - 1)) + (q - other) / (k * (k - 1)) + 2 * q / (m * k)
-    return np.stack([unbiased, q * (1 / m + 1 / k) ** 2])
+        own[:, some] = centred @ (bits.values(everything, some) + bits.mean)
+    other = centred.sum(axis=1, keepdims=True) - own
+    unbiased = (forms - own) / (m * (m - 1)) + (forms - other) / (k * (k - 1)) + 2 * forms / (m * k)
+    first = bits.values(everything, FIRST)[:, 0] + bits.mean > 0.5
+    with_first = np.stack([one.product for one in found]) + m * means
+    with_second = n * means - with_first
+    witness = np.where(
+        first,
+        (with_first - diagonals) / (m - 1) - with_second / k,
+        with_first / m - (with_second - diagonals) / (k - 1),
+    )
+    biased = forms * (1 / m + 1 / k) ** 2
+    return {"estimates": np.stack([unbiased, biased], axis=1), "witness": witness}

@@ -101,7 +101,7 @@ class Diversity(FeatureGeometry, Spectra):
         """
         n, trace = self.shape[0], _checked_trace(self)
         with passes_shown(progress):
-            found = moments(self.source, self.tiling, DenseVectors(np.empty((n, 0))))
+            (found,) = moments(self.source, self.tiling, DenseVectors(np.empty((n, 0))))
         return trace**2 / (found.scatter + (n * float(found.row_means.mean())) ** 2)
 
     def vendi(

@@ -1,4 +1,4 @@
-"""Moments of a symmetric matrix in one pass, and from them its alignment with labels."""
+"""Moments of symmetric matrices in one pass, and from them the alignment with labels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +22,10 @@ ROUNDING: Final = 256 * float(np.finfo(np.float64).eps)
 """Norm of a centred matrix, as a share of that of its mean, at which entries differ by rounding."""
 
 
+FIRST: Final = slice(0, 1)
+"""The first of some vectors."""
+
+
 class FormVectors(Protocol):
     """Vectors of which quadratic forms are wanted, as the columns of a matrix (N, count)."""
 
@@ -38,10 +42,13 @@ class FormVectors(Protocol):
 
 @dataclass(frozen=True)
 class Moments:
-    """What one pass finds."""
+    """What one pass finds of a matrix."""
 
     row_means: Floats
     """(N,)."""
+
+    product: Floats
+    """K v of the first vector, (N,); 0 without vectors."""
 
     scatter: float
     """Sum of (K_ij - mean)² over all entries."""
@@ -61,20 +68,24 @@ class Moments:
         return max(self.scatter - 2 * len(less) * float(less @ less), 0.0)
 
 
-def moments(source: SourceOfTiles, tiling: Tiling, columns: FormVectors) -> Moments:
-    """Sums of a symmetric matrix; the same bits on all executors."""
+def moments(source: SourceOfTiles, tiling: Tiling, columns: FormVectors) -> list[Moments]:
+    """Sums of the symmetric matrix of each kernel; the same bits on all executors."""
 
     def arguments(_group: Group, rows: slice, cols: slice) -> tuple[Any, ...]:
         return columns.part(rows), columns.part(cols)
 
-    sums, spread = np.zeros(tiling.n_rows), _Spread(0.0, 0.0, 0.0)
-    forms = np.zeros(columns.count)
-    for parts, group_spread, group_forms in over_groups(_of_group, source, tiling, arguments):
+    kernels = len(source.kernels)
+    sums, spreads = np.zeros((kernels, 2, tiling.n_rows)), [_NOTHING] * kernels
+    forms = np.zeros((kernels, columns.count))
+    for parts, group_spreads, group_forms in over_groups(_of_group, source, tiling, arguments):
         for part, values in parts:
-            sums[part] += values
-        spread = spread.joined(group_spread)
+            sums[..., part] += values
+        spreads = [one.joined(other) for one, other in zip(spreads, group_spreads, strict=True)]
         forms += group_forms
-    return Moments(sums / tiling.n_rows, spread.scatter, forms)
+    return [
+        Moments(totals / tiling.n_rows, product, spread.scatter, form)
+        for (totals, product), spread, form in zip(sums, spreads, forms, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -94,26 +105,33 @@ class _Spread:
         )
 
 
+_NOTHING: Final = _Spread(0.0, 0.0, 0.0)
+
+
 def _of_group(
     source: SourceOfTiles, tiling: Tiling, group: Group, above: FormVectors, left: FormVectors
-) -> tuple[list[tuple[slice, Floats]], _Spread, Floats]:
+) -> tuple[list[tuple[slice, Floats]], list[_Spread], Floats]:
     """Sums over the tiles of a group and their mirror images, as a task."""
-    extents = extent(tiling, group)
-    sums = [np.zeros(part.stop - part.start) for part in extents]
-    spread, forms = _Spread(0.0, 0.0, 0.0), np.zeros(above.count)
+    extents, kernels = extent(tiling, group), len(source.kernels)
+    sums = [np.zeros((kernels, 2, part.stop - part.start)) for part in extents]
+    spreads, forms = [_NOTHING] * kernels, np.zeros((kernels, above.count))
     for tile in source(group, in_strips=True):
-        times = 1 if tile.i == tile.j else 2
+        times, k = 1 if tile.i == tile.j else 2, tile.kernel
         rows, cols = within(tile.rows, extents[0]), within(tile.cols, extents[1])
         for part in blocks(len(tile.values), STRIP_ROWS):
             strip = tile.values[part].astype(np.float64, copy=False)
             here = slice(rows.start + part.start, rows.start + part.stop)
-            sums[0][here] += strip.sum(axis=1)
+            sums[0][k, 0, here] += strip.sum(axis=1)
             if times == 2:
-                sums[1][cols] += strip.sum(axis=0)
-            spread = spread.joined(_spread_of(strip, times))
-            for some, form in _forms(strip, (above, here), (left, cols)):
-                forms[some] += times * form
-    return list(zip(extents, sums, strict=True)), spread, forms
+                sums[1][k, 0, cols] += strip.sum(axis=0)
+                for vector in above.values(here, FIRST).T:
+                    sums[1][k, 1, cols] += vector @ strip
+            spreads[k] = spreads[k].joined(_spread_of(strip, times))
+            for some, product, form in _forms(strip, (above, here), (left, cols)):
+                forms[k, some] += times * form
+                if some.start == 0:
+                    sums[0][k, 1, here] += product
+    return list(zip(extents, sums, strict=True)), spreads, forms
 
 
 def _spread_of(strip: Floats, times: int) -> _Spread:
@@ -124,12 +142,13 @@ def _spread_of(strip: Floats, times: int) -> _Spread:
 
 def _forms(
     strip: Floats, above: tuple[FormVectors, slice], left: tuple[FormVectors, slice]
-) -> Iterator[tuple[slice, Floats]]:
-    """Sums v_i K_ij v_j over a strip, by blocks of vectors."""
+) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Sums K_ij v_j of the first vector and v_i K_ij v_j of each, over a strip, by their blocks."""
     for some in blocks(above[0].count, STRIP_ROWS):
         product = strip @ left[0].values(left[1], some)
+        first = product[:, 0].copy()
         product *= above[0].values(above[1], some)
-        yield some, product.sum(axis=0)
+        yield some, first, product.sum(axis=0)
 
 
 @dataclass(frozen=True)
@@ -159,7 +178,7 @@ def alignment(source: SourceOfTiles, tiling: Tiling, y: ArrayLike) -> float:
     target = float(np.linalg.norm(Y.T @ Y))
     if target == 0:
         raise InputError("all rows of y are the same, so that nothing is aligned with it")
-    found = moments(source, tiling, DenseVectors(Y))
+    (found,) = moments(source, tiling, DenseVectors(Y))
     centred_norm = float(np.sqrt(found.centred_norm2))
     mean = tiling.n_rows * abs(float(found.row_means.mean()))  # norm of a matrix of that entry
     if centred_norm <= ROUNDING * mean:

@@ -128,3 +128,108 @@ def test_stopped_after_any_pass_it_resumes_to_the_same_bits(
     assert dhsk.maximum_mean_discrepancy(G, **options, journal=tmp_path / "journal") == whole
     assert made.count("pass") == 5  # 71 groupings, 16 at a time
     assert not (tmp_path / "journal").exists()
+
+
+SEVERAL = (HEAT, dhsk.HeatKernel(DIM, 1.0), dhsk.CosineKernel())
+"""Kernels of the same cosines, the first for small differences."""
+
+
+def witness_by_definition(K: Any, first: Any) -> Any:
+    """Mean kernel with the others of the first group less that with those of the second."""
+    others = ~np.eye(len(K), dtype=bool)
+    return np.array(
+        [
+            row[one & first].mean() - row[one & ~first].mean()
+            for row, one in zip(K, others, strict=True)
+        ]
+    )
+
+
+def test_the_witness_is_that_of_the_definition(counts: Any, rng: Any) -> None:
+    """On the matrix and a scaled view; its means over the groups differ by the estimate."""
+    first = rng.permutation(N) < 17
+    G = dhsk.compute_gram(counts(N, DIM), dhsk.LinearKernel(), tile=TILE)
+    for matrix in (G, G.normalized()):
+        found = dhsk.maximum_mean_discrepancy(matrix, np.where(first, "a", "b"), 9)
+        K = np.asarray(matrix)
+        rounding = N * np.finfo(float).eps * np.abs(K).max()
+        np.testing.assert_allclose(found.witness, witness_by_definition(K, first), atol=rounding)
+        apart = found.witness[first].mean() - found.witness[~first].mean()
+        assert abs(apart - found.unbiased) <= rounding
+
+
+@pytest.mark.parametrize("memory", [None, 4 * 2 * N])
+def test_several_kernels_share_their_permutations(counts: Any, memory: int | None) -> None:
+    """Grouping by grouping, the largest of the estimates in units of their spread."""
+    X = counts(N, DIM)
+    X[:20, 0] += 0.4
+    first = np.arange(N) < 20
+    grams = dhsk.compute_gram(X, SEVERAL, tile=TILE)
+    found = dhsk.maximum_mean_discrepancy(grams, ~first, 99, random_state=3, memory=memory)
+    rng, Ks = np.random.default_rng(3), [np.asarray(G) for G in grams]
+    groupings = [first, *(rng.permutation(first) for _ in range(99))]
+    estimates = np.array([[by_definition(K, one)[0] for one in groupings] for K in Ks])
+    scaled = estimates / np.sqrt((estimates**2).mean(axis=1, keepdims=True))
+    largest, best = scaled.max(axis=0), int(scaled[:, 0].argmax())
+    assert 1 < np.count_nonzero(largest >= largest[0]) < 60
+    assert found.p_value == np.count_nonzero(largest >= largest[0]) / 100
+    np.testing.assert_allclose(found.statistics, scaled[:, 0], rtol=1e-9)
+    assert found.kernel == best
+    alone = dhsk.maximum_mean_discrepancy(grams[best], ~first, 99, random_state=3)
+    assert (found.unbiased, found.biased) == (alone.unbiased, alone.biased)
+    np.testing.assert_array_equal(found.witness, alone.witness)
+
+
+def test_several_kernels_take_one_pass(counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cosines of a tile are computed once for all kernels."""
+    products: list[int] = []
+    cosines = dhsk.HeatKernel.cosines
+
+    def counted(kernel: Any, *given: Any) -> Any:
+        products.append(1)
+        return cosines(kernel, *given)
+
+    grams = dhsk.compute_gram(counts(N, DIM), SEVERAL, tile=TILE)
+    monkeypatch.setattr(dhsk.HeatKernel, "cosines", counted)
+    dhsk.maximum_mean_discrepancy(grams, np.arange(N) % 2, 20)
+    assert len(products) == grams[0].tiling.n_tiles
+
+
+@pytest.mark.slow
+def test_the_p_value_of_several_kernels_is_exact() -> None:
+    """Of groups of one distribution, a twentieth is below 1/20, whatever the kernels."""
+    p_values, tries = [], 200
+    for seed in range(tries):
+        X = np.random.default_rng(seed).poisson(1.0, (24, 8)) + 0.1
+        kernels = [dhsk.HeatKernel(8, time) for time in (0.02, 0.2, 2.0)]
+        grams = dhsk.compute_gram(X, kernels)
+        p_values.append(dhsk.maximum_mean_discrepancy(grams, np.arange(24) < 9, 19, seed).p_value)
+    rejected = np.count_nonzero(np.array(p_values) <= 0.05)
+    error = np.sqrt(0.05 * 0.95 * tries)
+    assert abs(rejected - 0.05 * tries) <= 4 * error  # one seed in ten thousand is further off
+
+
+def test_a_constant_kernel_beside_others_decides_nothing(counts: Any) -> None:
+    """At a large time all values are 1 to rounding: it has no spread to be scaled by."""
+    X = counts(N, DIM)
+    X[:20, 0] += 3.0
+    constant = dhsk.HeatKernel(DIM, 50.0)
+    grams = dhsk.compute_gram(X, [constant, HEAT], tile=TILE)
+    found = dhsk.maximum_mean_discrepancy(grams, np.arange(N) < 20, 99)
+    assert (found.kernel, found.statistics[0], found.p_value) == (1, 0.0, 0.01)
+
+
+def test_matrices_of_other_samples_are_refused(counts: Any) -> None:
+    """Or none, or scaled views: nothing is read together."""
+    grams = dhsk.compute_gram(counts(N, DIM), SEVERAL, tile=TILE)
+    other = dhsk.compute_gram(counts(N, DIM), HEAT, tile=TILE)
+    groups = np.arange(N) % 2
+    for matrices in ([grams[0], other], [G.normalized() for G in grams]):
+        with pytest.raises(dhsk.InputError, match="matrices are not read from the same products"):
+            dhsk.maximum_mean_discrepancy(matrices, groups)
+    with pytest.raises(dhsk.InputError, match="no matrix was given: pass one"):
+        dhsk.maximum_mean_discrepancy([], groups)
+    centred = [G.centered() for G in grams]
+    assert dhsk.maximum_mean_discrepancy(centred, groups, 9) == dhsk.maximum_mean_discrepancy(
+        grams, groups, 9
+    )
