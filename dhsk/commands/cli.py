@@ -5,6 +5,7 @@ import click
 from dhsk.commands.manner import COMPLETION, Commands
 
 OVERVIEW = {
+    "compare": "Say whether two sets of samples come from one distribution.",
     "cv": "Find the best kernel and parameters by cross-validation.",
     "demo": "Run `dhsk cv` on 1797 images of handwritten digits.",
     "gram": "Compute the Gram matrix of SAMPLES into a zarr store.",

@@ -23,7 +23,10 @@ TABLES: Final = ("results.json", "results.csv", "predictions.csv")
 
 PAGE: Final = "report.html"
 
-RESULTS: Final = (*TABLES, PAGE, "model.dhsk")
+WITNESS: Final = "witness.csv"
+"""File of `dhsk compare`, beside results.json and its page."""
+
+RESULTS: Final = (*TABLES, PAGE, "model.dhsk", WITNESS)
 """Files of results, which another run would replace."""
 
 _NOTE: Final = ("fits", "run.json")

@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
-from dhsk.commands.earlier_run import TABLES
+from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS
 from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError, StoreError
@@ -68,6 +68,11 @@ def info(store: Place, as_json: bool) -> None:
 def _described(path: Place) -> Description:
     if is_of_features(path):
         return _features(path)
+    if (path / WITNESS).exists():
+        raise InputError(
+            f"{path} holds the results of dhsk compare: open {path / PAGE} in a browser, and "
+            f"{path / WITNESS} has all samples"
+        )
     if (path / TABLES[0]).exists():
         raise InputError(
             f"{path} holds the results of dhsk cv: dhsk report {path} makes their page, and "

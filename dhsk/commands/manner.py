@@ -13,10 +13,10 @@ from dhsk.caching import cached_value
 from dhsk.execution.heap import loading_libraries
 from dhsk.verbosity import Verbosity, set_verbosity
 
-REPORTS = ("cv", "info", "kernel", "plan")
+REPORTS = ("compare", "cv", "info", "kernel", "plan")
 """Commands that answer a question: quiet ones print the answer without anything else."""
 
-SOURCES = ("groups", "labels", "repair", "samples", "source", "test", "test_labels")
+SOURCES = ("groups", "labels", "others", "repair", "samples", "source", "test", "test_labels")
 """Parameters that are FILE or FILE:KEY."""
 
 COMPLETION = """\b

@@ -1,0 +1,258 @@
+"""The command `dhsk compare`: whether two sets of samples come from one distribution."""
+
+import csv
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from hashlib import blake2b
+from importlib.metadata import version
+from itertools import chain
+from time import perf_counter
+from typing import Any, Final
+
+import click
+import numpy as np
+
+from dhsk.arrays import ROWS, Floats
+from dhsk.bars import show_progress
+from dhsk.commands.console import hint, kernel_words, print_table, say, say_cost_of, say_wrapped
+from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, check_earlier, settings_of
+from dhsk.commands.inputs import open_samples_of
+from dhsk.commands.options import KERNEL, make_kernels, map_rows, memory_option, out_option
+from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Seed
+from dhsk.commands.reading import Reading, reading_options
+from dhsk.commands.table import FIT, JUDGE, RUN, gathered, option
+from dhsk.costs import Cost
+from dhsk.errors import InputError
+from dhsk.execution.limits import core_count
+from dhsk.execution.run import Run
+from dhsk.gram import MeanDiscrepancy, compute_gram, maximum_mean_discrepancy
+from dhsk.gram.plan import make_plan
+from dhsk.gram.prepare import Data, check_kernels
+from dhsk.gram.sides import GramSides
+from dhsk.kernels import HeatKernel, Kernel, parse_kernel
+from dhsk.objects.places import Place, check_writable, made_folder, written
+from dhsk.planning.fits import FLOPS
+from dhsk.report.two_samples import most_different, write_two_samples
+from dhsk.results.two_samples import ComparedKernel, ComparedSet, TwoSamples
+from dhsk.samples import Samples, SphereMap, ZeroRows
+from dhsk.samples.joined import JoinedSamples
+from dhsk.samples.names import in_order
+from dhsk.samples.variance import width_of
+from dhsk.units import parse_bytes
+from dhsk.validation.start import first_scales
+
+SETS: Final = ("A", "B")
+
+WAYS: Final = (
+    next(row for row in KERNEL if row.name == "kernel"),
+    option(
+        "--time-scale",
+        group=FIT,
+        common=True,
+        type=NUMBERS_OR_AUTO,
+        default="auto",
+        help="Times of heat and parametrix kernels in log(dim)/dim, such as 0.5,1, tested at once; "
+        "auto: up to four at which samples are 0.1 to 0.9 alike.",
+    ),
+    option("--sigma", group=FIT, type=NUMBERS, help="Gaussian widths. [default: by the variance]"),
+    *map_rows(),
+    option(
+        "--permutations",
+        group=JUDGE,
+        common=True,
+        type=click.IntRange(19),
+        default=1000,
+        help="Random divisions of the samples; the least p-value is 1 / (1 + this).",
+    ),
+    option("--seed", group=JUDGE, type=Seed(), default=0, help="Of the permutations."),
+)
+
+
+@click.command("compare")
+@click.argument("samples", metavar="A")
+@click.argument("others", metavar="B")
+@out_option.of(help="Results folder.")
+@gathered("ways", dict, *WAYS)
+@reading_options
+@memory_option
+@option("--overwrite", is_flag=True, group=RUN, help="Replace the results of another run in --out.")
+def compare(
+    samples: str,
+    others: str,
+    out: Place,
+    ways: dict[str, Any],
+    table: Reading,
+    memory: str | None,
+    overwrite: bool,
+) -> None:
+    """Say whether two sets of samples come from one distribution.
+
+    A and B are files of samples with the same features. The test is by kernel mean discrepancy and
+    permutations, and exact for any number of kernels. It says also which samples differ the most.
+    """
+    begin, limit = perf_counter(), None if memory is None else parse_bytes(memory)
+    sets = _opened(samples, others, table)
+    both = JoinedSamples.of(*sets)
+    with show_progress() as progress:
+        chosen, described = _checked(sets, ways, Run(limit, report=progress))
+        kernels = _kernels(both, ways, chosen)
+        settings = settings_of(command="compare", **ways)
+        marks = [one.fingerprint for one in described]
+        mark = blake2b("".join(marks).encode(), digest_size=16).hexdigest()
+        check_earlier(out, settings, lambda: mark, table.words, overwrite=overwrite)
+        with made_folder(out):
+            check_writable(out)
+            say_cost_of(lambda: _cost(both, len(kernels), ways["permutations"], Run(limit)))
+            found = _tested(both, kernels, chosen, ways, limit, progress)
+            result = TwoSamples(
+                version=version("dhsk"),
+                created=datetime.now(UTC).isoformat(" ", "minutes"),
+                sets=described,
+                dim=both.shape[1],
+                sphere_map=chosen,
+                kernels=_compared(kernels, found),
+                best=found.kernel,
+                unbiased=found.unbiased,
+                biased=found.biased,
+                p_value=found.p_value,
+                permutations=found.permutations,
+                seconds=perf_counter() - begin,
+                samples={"fingerprint": mark},
+                settings=settings,
+            )
+            _write(out, result, both, found.witness)
+    _say(out, result)
+
+
+def _opened(samples: str, others: str, table: Reading) -> tuple[Samples, Samples]:
+    """Both sets, with their features in the same order; InputError if they cannot be compared."""
+    first, second = (open_samples_of(source, table) for source in (samples, others))
+    for name, one in zip(SETS, (first, second), strict=True):
+        if one.vectorizer is not None:
+            raise InputError(
+                f"{name}, {one.source}, holds texts, and words that are counted in one set alone "
+                "would make the two differ: count both at once, as with scikit-learn's "
+                "CountVectorizer, and save the counts of each"
+            )
+        if one.shape[0] < 2:
+            raise InputError(
+                f"{name}, {one.source}, has {one.shape[0]} sample, but the test compares the "
+                "samples of a set with one another: give at least 2"
+            )
+    dims = first.shape[1], second.shape[1]
+    if dims[0] != dims[1] and None in (first.feature_names, second.feature_names):
+        raise InputError(
+            f"A, {first.source}, has {dims[0]:,} features and B, {second.source}, has {dims[1]:,}: "
+            "give the same features of both, in the same order"
+        )
+    return first, in_order(second, first.feature_names, first.source)
+
+
+def _checked(
+    sets: tuple[Samples, Samples], ways: dict[str, Any], run: Run
+) -> tuple[SphereMap, tuple[ComparedSet, ComparedSet]]:
+    """The map, and both sets read once: errors name the file and its row."""
+    kernel = parse_kernel(ways["kernel"], sets[0].shape[1], width=lambda: 1.0)
+    chosen = check_kernels([kernel], sets, ways["sphere_map"])
+    scans = Data(sets, [kernel], chosen, ways["zero_rows"]).scan(run)
+    first, second = (
+        ComparedSet(name, one.source, scan.n_samples, scan.zero_rows, scan.fingerprint)
+        for name, one, scan in zip(SETS, sets, scans, strict=True)
+    )
+    return chosen, (first, second)
+
+
+def _kernels(both: Samples, ways: dict[str, Any], chosen: SphereMap) -> list[Kernel]:
+    """The kernels, which depend on all samples alike and never on the sets they are in."""
+    given, dim = dict(ways), both.shape[1]
+    if ways["time_scale"] == "auto":
+        timed = ways["kernel"] in ("heat", "parametrix")
+        given["time_scale"] = first_scales(both, chosen, ways["zero_rows"]) if timed else None
+    made = make_kernels([ways["kernel"]], dim, given | {"parametrix_scale": None})
+    width = width_of(both, chosen)
+    return [parse_kernel(kernel, dim, width=width) for kernel in made]
+
+
+def _tested(
+    both: Samples,
+    kernels: list[Kernel],
+    chosen: SphereMap,
+    ways: dict[str, Any],
+    limit: int | None,
+    progress: Any,
+) -> MeanDiscrepancy:
+    """The test of all kernels at once."""
+    assert isinstance(both, JoinedSamples)
+    zeros = ZeroRows(ways["zero_rows"])  # they were warned of
+    grams = compute_gram(
+        both, kernels, sphere_map=chosen, zero_rows=zeros, memory=limit, progress=progress
+    )
+    groups = np.repeat(SETS, [part.shape[0] for part in both.parts])
+    room = None if limit is None else limit // 4
+    return maximum_mean_discrepancy(
+        grams, groups, ways["permutations"], ways["seed"], memory=room, progress=progress
+    )
+
+
+def _compared(kernels: list[Kernel], found: MeanDiscrepancy) -> tuple[ComparedKernel, ...]:
+    return tuple(
+        ComparedKernel(
+            kernel_words(kernel),
+            kernel.time_scale if isinstance(kernel, HeatKernel) else None,
+            statistic,
+        )
+        for kernel, statistic in zip(kernels, found.statistics, strict=True)
+    )
+
+
+def _cost(both: Samples, kernels: int, permutations: int, run: Run) -> Cost:
+    """What the test will cost: products of samples once, those with permutations a kernel."""
+    plan = make_plan(GramSides.of([both]), run.resources, layout="none", n_kernels=kernels)
+    n, dim = both.shape
+    work = plan.multiply_adds + n * (n / 2) * kernels * permutations
+    return Cost(
+        what=f"test of {n:,} samples of {dim:,} features, {kernels} kernels, "
+        f"{permutations:,} permutations",
+        seconds=2 * work / (FLOPS * core_count()),
+        memory=plan.peak_bytes + 4 * n * permutations // 8,
+        disk=plan.disk_bytes,
+        stays=60 * n,
+        sooner="this will be long. Sooner: --permutations 200, or some of the samples of each set",
+    )
+
+
+def _write(out: Place, result: TwoSamples, both: Samples, witness: Floats) -> None:
+    """Write the three files: the page last, which links to the others."""
+    ids = both.ids(ROWS)
+    names = None if ids is None else list(chain.from_iterable(ids))
+    with written(out / WITNESS, "w", newline="", encoding="utf-8") as file:
+        _write_witness(csv.writer(file), result, witness, names)
+    with written(out / TABLES[0], "w", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(result), indent=2, allow_nan=False) + "\n")
+    write_two_samples(result, witness, names, out / PAGE, (TABLES[0], WITNESS))
+
+
+def _write_witness(
+    writer: Any, result: TwoSamples, witness: Floats, names: Sequence[str] | None
+) -> None:
+    first = result.sets[0].n_samples
+    writer.writerow(["set", "row", *(["id"] if names else []), "witness"])
+    for k in most_different(witness, first).tolist():
+        of_b = k >= first
+        own = [names[k]] if names else []
+        writer.writerow([SETS[of_b], k - first * of_b, *own, repr(float(witness[k]))])
+
+
+def _say(out: Place, result: TwoSamples) -> None:
+    say_wrapped("", f"{result.answer}. {result.meaning}")
+    rows = [
+        (one.kernel, f"{one.statistic:.2f}", "tested" if number == result.best else "")
+        for number, one in enumerate(result.kernels)
+    ]
+    print_table(("kernel", "statistic", ""), rows)
+    say(f"output: {out}")
+    hint(f"next:   open {out / PAGE} in a browser")
+    hint(f"or:     head {shlex.quote(str(out / WITNESS))}: the samples that differ the most")

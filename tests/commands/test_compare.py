@@ -1,0 +1,157 @@
+"""The command `dhsk compare`, run as a person runs it."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+import dhsk
+from dhsk.__main__ import BAD_INPUT, DONE, TOO_BIG
+
+PLANTED = 8
+"""Samples of B that come from elsewhere."""
+
+
+@pytest.fixture
+def sets(run: Any) -> tuple[Any, Any]:
+    """Counts of A, and of B of which the first come from elsewhere, in files."""
+    rng = np.random.default_rng(0)
+    A, B = rng.poisson(4.0, (60, 6)), rng.poisson(4.0, (50, 6))
+    B[:PLANTED] = rng.poisson([0.5, 0.5, 0.5, 0.5, 9.0, 15.0], (PLANTED, 6))
+    np.save("a.npy", A)
+    np.save("b.npy", B)
+    return A, B
+
+
+def test_what_differs_is_found_and_named(run: Any, sets: Any) -> None:
+    """The planted samples come first among those of B; all files tell the same."""
+    code, out, err = run("compare", "a.npy", "b.npy", "--permutations", 99, "--out", "d")
+    assert code == DONE
+    assert "Traceback" not in err
+    assert out.startswith("The two sets differ: p = 0.01.")
+    assert "output: d\n" in out
+    assert "next:   open d/report.html" in out
+    found = json.loads(Path("d/results.json").read_text())
+    assert (found["p_value"], found["permutations"]) == (0.01, 99)
+    assert [one["n_samples"] for one in found["sets"]] == [60, 50]
+    with Path("d/witness.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 110
+    of_b = [int(row["row"]) for row in rows if row["set"] == "B"]
+    assert set(of_b[:PLANTED]) == set(range(PLANTED))
+    own = [float(row["witness"]) * (1 if row["set"] == "A" else -1) for row in rows]
+    assert own == sorted(own, reverse=True)
+    page = Path("d/report.html").read_text(encoding="utf-8")
+    assert "The two sets differ: p = 0.01" in page
+    assert "http-equiv" in page
+    assert 'src="' not in page
+
+
+def test_the_numbers_are_those_of_the_function(run: Any, sets: Any) -> None:
+    """Of kernels whose times are given, on all samples together."""
+    words = ("--time-scale", "0.3,1", "--permutations", 99, "--seed", 5, "--map", "projective")
+    code, _, _ = run("compare", "a.npy", "b.npy", *words, "--out", "d")
+    assert code == DONE
+    kernels = [dhsk.HeatKernel.at_scale(6, scale) for scale in (0.3, 1.0)]
+    grams = dhsk.compute_gram(np.concatenate(sets), kernels, sphere_map="projective")
+    groups = np.repeat(["A", "B"], [60, 50])
+    expected = dhsk.maximum_mean_discrepancy(grams, groups, 99, 5)
+    found = json.loads(Path("d/results.json").read_text())
+    assert found["p_value"] == expected.p_value
+    assert [one["statistic"] for one in found["kernels"]] == list(expected.statistics)
+    assert [one["time_scale"] for one in found["kernels"]] == pytest.approx([0.3, 1.0])
+    assert found["unbiased"] == expected.unbiased
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "cosine", "linear", "parametrix", "polynomial"])
+def test_sets_of_one_distribution_are_not_told_apart(run: Any, sets: Any, kernel: str) -> None:
+    """By kernels without times too: every other sample of the same."""
+    A, _ = sets
+    np.save("x.npy", A[::2])
+    np.save("y.npy", A[1::2])
+    words = ("--kernel", kernel, "--permutations", 19, "--out", "d")
+    code, out, _ = run("compare", "x.npy", "y.npy", *words)
+    assert code == DONE
+    assert out.startswith("No difference was found: p = ")
+    assert "no proof that the sets are alike" in " ".join(out.split())
+
+
+def test_sparse_samples_and_names(run: Any, sets: Any) -> None:
+    """One set sparse, one a table with ids and the features in another order: the same numbers."""
+    A, B = sets
+    run("compare", "a.npy", "b.npy", "--permutations", 19, "--out", "dense")
+    for name, values, order in (("a", A, range(6)), ("b", B, [3, 1, 0, 5, 4, 2])):
+        lines = [",".join(["id", *(f"f{k}" for k in order)])]
+        lines += [",".join([f"{name}-{n}", *map(str, row[order])]) for n, row in enumerate(values)]
+        Path(f"{name}.csv").write_text("\n".join(lines) + "\n")
+    words = ("--permutations", 19, "--id-column", "id", "--out", "table")
+    assert run("compare", "a.csv", "b.csv", *words)[0] == DONE
+    save_npz("a.npz", csr_array(A))
+    words = ("--permutations", 19, "--out", "sparse")
+    assert run("compare", "a.npz", "b.npy", *words)[0] == DONE
+    dense, table, sparse = (
+        json.loads(Path(folder, "results.json").read_text())
+        for folder in ("dense", "table", "sparse")
+    )
+    rounding = 1e-9  # of differences of means of 110 cosines, at statistics above 1
+    for other in (table, sparse):
+        assert other["p_value"] == dense["p_value"]
+        for one, two in zip(other["kernels"], dense["kernels"], strict=True):
+            assert one["statistic"] == pytest.approx(two["statistic"], rel=rounding)
+    with Path("table/witness.csv").open(encoding="utf-8") as file:
+        assert all(
+            row["id"] == f"{row['set'].lower()}-{row['row']}" for row in csv.DictReader(file)
+        )
+    assert ">b-" in Path("table/report.html").read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_compared_is_refused_in_words(run: Any, sets: Any) -> None:
+    """With the file and its row, before anything is written."""
+    A, _ = sets
+    missing = A.astype(float)
+    missing[7, 3] = np.nan
+    for name, values in (
+        ("one", A[:1]), ("short", A[:, :5]), ("missing", missing), ("none", A[:0]),
+        ("below", A - 20.0),
+    ):  # fmt: skip
+        np.save(f"{name}.npy", values)
+    Path("empty.csv").write_text("")
+    Path("texts.txt").write_text("a b\nc d\n")
+    for words, said in (
+        (("a.npy", "one.npy"), "B, one.npy, has 1 sample, but"),
+        (("one.npy", "a.npy"), "A, one.npy, has 1 sample, but"),
+        (("a.npy", "short.npy"), "A, a.npy, has 6 features and B, short.npy, has 5: give"),
+        (("a.npy", "missing.npy"), "missing.npy: row 7, column 3 (counted from 0) holds nan"),
+        (("missing.npy", "a.npy"), "missing.npy: row 7, column 3 (counted from 0) holds nan"),
+        (("a.npy", "below.npy"), "below.npy: row 0, column"),
+        (("a.npy", "none.npy"), "none.npy is empty"),
+        (("empty.csv", "a.npy"), "empty.csv is empty"),
+        (("texts.txt", "texts.txt", "--spectrum", "1"), "A, texts.txt, holds texts"),
+        (("a.npy", "absent.npy"), "there is no file absent.npy"),
+        (("a.npy", "b.npy", "--permutations", "3"), "--permutations"),
+    ):
+        code, out, err = run("compare", *words, "--out", "d")
+        assert (code, out) == (BAD_INPUT, ""), words
+        assert said in err
+    assert run("compare", "a.npy", "b.npy", "--memory", "1MB", "--out", "d")[0] == TOO_BIG
+    assert not Path("d").exists()
+
+
+def test_results_of_other_sets_are_kept(run: Any, sets: Any) -> None:
+    """The same run replaces its own, another one only if told to."""
+    words = ("--permutations", 19, "--out", "d")
+    for _ in range(2):
+        assert run("compare", "a.npy", "b.npy", *words)[0] == DONE
+    code, _, err = run("compare", "b.npy", "a.npy", *words)
+    assert code == BAD_INPUT
+    assert "d holds the results of a run with other samples: give another --out, or" in err
+    code, _, err = run("compare", "a.npy", "b.npy", "--seed", 1, *words)
+    assert "a run with other seed" in err
+    assert run("compare", "b.npy", "a.npy", "--overwrite", *words)[0] == DONE
+    code, _, err = run("info", "d")
+    assert code == BAD_INPUT
+    assert "d holds the results of dhsk compare: open d/report.html" in err
