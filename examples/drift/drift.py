@@ -47,7 +47,8 @@ def tested(X: Any, size: int, seed: int) -> dhsk.MeanDiscrepancy:
 def measure(options: argparse.Namespace) -> None:
     """Print a line for each share, and draw them."""
     with np.load(find(options.data, "mnist/mnist70k.npz")) as file:
-        X, y = file["X_train"].reshape(60000, -1), file["y_train"]
+        X, y = file["X_train"], file["y_train"]
+    X = X.reshape(len(X), -1)
     size, runs = (500, 1) if options.quick else (5000, options.runs)
     p_values = np.empty((len(SHARES), runs))
     among = np.empty((len(SHARES), runs))

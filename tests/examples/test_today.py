@@ -198,3 +198,19 @@ def test_a_run_in_a_batch_job(digits: Path) -> None:
     assert "all 1 tiles are sound" in said
     assert "best:   " in said
     assert (digits / "out" / "cv" / "model.dhsk").is_file()
+
+
+@pytest.mark.slow
+def test_drift(tmp_path: Path) -> None:
+    """A line for each share, and a picture."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 10, 1500)
+    images = rng.poisson(rng.gamma(0.5, 20.0, (10, 64))[y]).reshape(-1, 8, 8)
+    (tmp_path / "mnist").mkdir()
+    np.savez(tmp_path / "mnist" / "mnist70k.npz", X_train=images.astype(np.uint8), y_train=y)
+    script = EXAMPLES / "drift" / "drift.py"
+    said = run(tmp_path, sys.executable, script, "--data", ".", "--out", "o", "--quick")
+    assert said.startswith("500 reference images, 500 new ones")
+    assert set(words_of(said)) <= set(words_of(shown("drift")))
+    assert len(said.splitlines()) == 8
+    assert (tmp_path / "o" / "quick" / "drift.png").exists()
