@@ -29,12 +29,13 @@ STORED = {
 forest, from the runs published with S. Huang et al., PLoS Computational Biology 19 (2023)."""
 
 
-def read(path: Path) -> tuple[Any, Any]:
-    """Counts of the taxa that some sample has, and labels."""
+def read(path: Path) -> tuple[Any, Any, Any]:
+    """Counts of the taxa that some sample has, labels, and lineages of these taxa."""
     with gzip.open(path, "rt") as lines:
-        _, *rows = csv.reader(lines, delimiter="\t")
+        header, *rows = csv.reader(lines, delimiter="\t")
     counts = np.array([row[2:] for row in rows], dtype=float)
-    return counts[:, counts.any(axis=0)], np.array([row[1] for row in rows])
+    found = counts.any(axis=0)
+    return counts[:, found], np.array([row[1] for row in rows]), np.array(header[2:])[found]
 
 
 def score(X: Any, y: Any, folds: int, seed: int) -> list[float]:
@@ -53,7 +54,7 @@ def main(folder: str, seeds: str = "1", folds: str = "10") -> None:
     means: list[Any] = []
     for path in sorted(Path(folder).glob("*.tsv.gz")):
         name = path.name.removesuffix(".tsv.gz")
-        X, y = read(path)
+        X, y, _ = read(path)
         scores = [one for seed in range(int(seeds)) for one in score(X, y, int(folds), 100 + seed)]
         error = np.std(scores, ddof=1) / np.sqrt(len(scores))
         means.append((np.mean(scores), error**2, *STORED.get(name, (np.nan,) * 3)))

@@ -44,7 +44,11 @@ def run(words_read_once: None, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> R
 
 CASES = {
     "lafferty_lebanon/curves.py": ("webkb", "quick/curves", "exact heat"),
+    "lafferty_lebanon/boundaries.py": ("", "quick/boundaries", "trinomial"),
+    "lafferty_lebanon/covering.py": ("", "quick/covering", "upper bound"),
+    "microbiome/taxa.py": ("microbiome", "quick/taxa", "linear classifier"),
     "tcga/imputation.py": ("tcga", "quick/imputation", "heat times total"),
+    "tcga/figure2.py": ("tcga", "quick/figure2", "Effective sample size"),
     "figure1/figure1.py": ("", "quick/figure1", "parametrix at 60"),
     "sp500/table4.py": ("sp500", "quick/table4", "exact heat"),
     "webkb/tables.py": ("webkb", "quick/tables", "exact heat"),
