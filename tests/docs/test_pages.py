@@ -27,7 +27,7 @@ def test_lines_of_users_of_scikit_learn_are_run() -> None:
     code = "".join(text for _, text in blocks_of(page))
     table = re.findall(r"^\| `(.+)` \| `(.+)` \|$", page.read_text(encoding="utf-8"), re.M)
     missing = [line for pair in table for line in pair if f" = {line}" not in code]
-    assert len(table) == 10
+    assert len(table) >= 10
     assert missing == []
 
 
