@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows, stacked
 from dhsk.kernels.centre import with_marks
-from dhsk.samples.images import reduce_rows, scaled_values, spread, values_of
+from dhsk.samples.images import exact_scale, reduce_rows, scaled_values, spread, values_of
 
 PseudoCount: TypeAlias = float | None
 """What is added to every value before its logarithm is taken; None for the smallest value above 0
@@ -45,7 +45,10 @@ def most_entries(lengths: Any, dim: int) -> Any:
 
 
 def _logs(block: Rows, pseudo_count: PseudoCount) -> Floats:
-    """log(1 + x/c) of the stored values: 0 where x is 0, and log(x + c) less its own log(c)."""
+    """log(1 + x/c) of the stored values: 0 where x is 0, and log(x + c) less log(c).
+
+    Times a power of two for each row, so that no square vanishes where c is far above x.
+    """
     if pseudo_count is None:
         values = scaled_values(block)
         least = -reduce_rows(np.maximum, np.where(values > 0, -values, -np.inf), block)
@@ -55,6 +58,7 @@ def _logs(block: Rows, pseudo_count: PseudoCount) -> Floats:
     with np.errstate(over="ignore"):  # a ratio that is out of range counts as the largest
         values /= divisors
     logs: Floats = np.log1p(np.minimum(values, np.finfo(np.float64).max, out=values), out=values)
+    logs *= spread(exact_scale(reduce_rows(np.maximum, logs, block)), block)
     return logs
 
 

@@ -117,6 +117,16 @@ def test_a_pseudo_count_is_added_to_all_values() -> None:
     np.testing.assert_allclose(images @ images.T, found @ found.T, rtol=0, atol=PRODUCTS)
 
 
+def test_a_large_pseudo_count_leaves_differences() -> None:
+    """Logarithms of 1 + x/c are x/c then, whose squares are below all numbers: the shape of x."""
+    X = np.array([[1.0, 3.0, 0.0, 0.0, 0.0], [5.0, 1.0, 2.0, 4.0, 0.5]])
+    expected = X - X.mean(axis=1, keepdims=True)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(clr_map(X, 1e200), expected, rtol=0, atol=CLOSE)
+    sparse = with_all_entries(apply_map("clr:1e200", sp.csr_array(X)))
+    np.testing.assert_allclose(sparse.toarray(), expected, rtol=0, atol=CLOSE)
+
+
 @pytest.mark.parametrize("wrong", ["0", "-1", "nan", "inf", "", "x"])
 def test_a_wrong_pseudo_count_is_refused(wrong: str) -> None:
     """Where it is said, before anything is read."""
