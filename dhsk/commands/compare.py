@@ -63,7 +63,7 @@ WAYS: Final = (
         "--permutations",
         group=JUDGE,
         common=True,
-        type=click.IntRange(19),
+        type=click.IntRange(19, 10**6),
         default=1000,
         help="Random divisions of the samples; the least p-value is 1 / (1 + this).",
     ),

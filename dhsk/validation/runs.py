@@ -92,7 +92,9 @@ def _few_compositions(samples: Samples) -> bool:
 
 
 def _has_few_zeros(samples: Samples) -> bool:
-    """Whether log-ratios may tell more than which features a sample has."""
+    """Whether log-ratios may tell more than which features a sample has: those of words do not."""
+    if isinstance(samples.vectorizer, Vectorizer):
+        return False
     return samples.nnz is None or samples.nnz >= LEAST_SHARE * math.prod(samples.shape)
 
 

@@ -65,11 +65,16 @@ def test_both_maps_are_tried_and_the_model_keeps_the_weights(digits: Any, tmp_pa
     X, y = digits
     options: dict[str, Any] = {"kernels": ["cosine", "linear"], "C": [1.0], "cv": 3}
     both = dhsk.cross_validate(csr_array(X), y, sphere_map="auto", out=tmp_path, **options)
-    assert [cell.kernel for cell in both.summary] == ["cosine", "linear", "tf-idf cosine"]
+    assert [cell.kernel for cell in both.summary] == [
+        "cosine",
+        "linear",
+        "tf-idf cosine",
+        "clr cosine",
+    ]
     names = [one.cell.kernel for one in both.decision.compared]
-    assert names == ["linear", "cosine", "tf-idf cosine"]
+    assert names == ["linear", "cosine", "tf-idf cosine", "clr cosine"]
     written = (tmp_path / "results.csv").read_text().splitlines()
-    assert len(written) == 1 + 9
+    assert len(written) == 1 + 12
     again = dhsk.cross_validate(csr_array(X), y, sphere_map="auto", out=tmp_path, **options)
     assert again.rows == both.rows  # from checkpoints, even the seconds
     found = dhsk.cross_validate(
