@@ -14,8 +14,10 @@ from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.operations import GramView
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
+from dhsk.gram.storage.header import Header
 from dhsk.results.parts import SamplesSummary
 from dhsk.samples import Samples, open_samples
+from dhsk.samples.maps import map_of
 
 Square: TypeAlias = GramMatrix | NDArray[Any] | Samples
 """A symmetric matrix, or samples that will have one."""
@@ -115,6 +117,15 @@ def gram_plan(square: Square, resources: Resources) -> Sequence[tuple[str, str]]
     return make_plan(sides, resources, dtype=h.dtype, tile=h.tile, layout=h.layout).table()
 
 
+def _entries_of(square: Square, header: Header) -> int | None:
+    """Entries of the samples themselves: images of some maps have more."""
+    if header.nnz[0] is None:
+        return None
+    if isinstance(square, Samples) and map_of(str(header.sphere_map)).most_entries is not None:
+        return square.nnz
+    return header.nnz[0] - (header.zero_rows[0] if header.zero_rows else 0)
+
+
 def describe(square: Square, made: GramMatrix | None) -> SamplesSummary:
     """Source and size of the samples; `made` is their Gram matrix, None if precomputed."""
     if made is None:
@@ -126,7 +137,7 @@ def describe(square: Square, made: GramMatrix | None) -> SamplesSummary:
         source=square.source if isinstance(square, Samples) else str(made.path),
         n_samples=header.n_rows,
         dim=header.dim,
-        nnz=square.nnz if isinstance(square, Samples) else header.nnz[0],
+        nnz=_entries_of(square, header),
         zero_rows=zero_rows,
         sphere_map=str(header.sphere_map),
         fingerprint=header.fingerprints[0],
