@@ -29,6 +29,7 @@ from dhsk.errors import InputError
 from dhsk.execution.limits import core_count
 from dhsk.execution.run import Run
 from dhsk.gram import MeanDiscrepancy, compute_gram, maximum_mean_discrepancy
+from dhsk.gram.discrepancy import permutation_bytes
 from dhsk.gram.plan import make_plan
 from dhsk.gram.prepare import Data, check_kernels
 from dhsk.gram.sides import GramSides
@@ -217,7 +218,7 @@ def _cost(both: Samples, kernels: int, permutations: int, run: Run) -> Cost:
         what=f"test of {n:,} samples of {dim:,} features, {kernels} kernels, "
         f"{permutations:,} permutations",
         seconds=2 * work / (FLOPS * core_count()),
-        memory=plan.peak_bytes + 4 * n * permutations // 8,
+        memory=plan.peak_bytes + permutation_bytes(n, permutations),
         disk=plan.disk_bytes,
         stays=60 * n,
         sooner="this will be long. Sooner: --permutations 200, or some of the samples of each set",

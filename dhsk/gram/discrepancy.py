@@ -257,13 +257,18 @@ def _first_group(groups: ArrayLike, n: int) -> NDArray[np.bool_]:
     return found
 
 
+def permutation_bytes(n: int, count: int) -> int:
+    """Memory of so many permutations of n samples in one pass."""
+    return TIMES_BITS * n * -(-count // 8)
+
+
 def _at_once(n: int, count: int, run: Run) -> int:
     """Groupings of a pass, a multiple of 8."""
     allowed = run.room // 4 if run.memory is None else run.memory
-    width = min(-(-count // 8), allowed // (TIMES_BITS * n))
+    width = min(-(-count // 8), allowed // permutation_bytes(n, 8))
     if width < 1:
         raise BudgetError(
-            f"eight permutations of {n} samples need {format_bytes(TIMES_BITS * n)} but "
+            f"eight permutations of {n} samples need {format_bytes(permutation_bytes(n, 8))} but "
             f"{format_bytes(allowed)} are allowed: give more memory"
         )
     return 8 * width
