@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 import dhsk
-from dhsk.__main__ import BAD_INPUT, DONE, TOO_BIG
+from dhsk.__main__ import BAD_INPUT, DONE, INTERRUPTED, TOO_BIG
 
 PLANTED = 8
 """Samples of B that come from elsewhere."""
@@ -155,3 +155,21 @@ def test_results_of_other_sets_are_kept(run: Any, sets: Any) -> None:
     code, _, err = run("info", "d")
     assert code == BAD_INPUT
     assert "d holds the results of dhsk compare: open d/report.html" in err
+
+
+def test_interrupted_it_says_that_nothing_is_kept(
+    run: Any, sets: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it has no checkpoints; the same command begins anew."""
+    words = ("compare", "a.npy", "b.npy", "--permutations", 99, "--out", "d")
+    with monkeypatch.context() as patched:
+
+        def interrupted(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        patched.setattr("dhsk.commands.compare.maximum_mean_discrepancy", interrupted)
+        code, _, err = run(*words)
+    assert code == INTERRUPTED
+    assert "nothing is kept" in err
+    assert not list(Path("d").iterdir())
+    assert run(*words)[0] == DONE
