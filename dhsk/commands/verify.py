@@ -17,7 +17,7 @@ from dhsk.commands.reading import Reading, reading_options
 from dhsk.errors import CorruptTileError, InputError
 from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage.store import GramStore
-from dhsk.kernels.centre import marks_of, without_marks
+from dhsk.kernels.centre import marked_rows, without_marks
 from dhsk.models.archive import was_written_here
 from dhsk.models.files import FittedState, Loaded, load_any
 from dhsk.models.low_rank import LowRankModel
@@ -132,5 +132,5 @@ def _numbers_of(model: Loaded) -> dict[str, NDArray[Any]]:
 
 def _entries(rows: Rows) -> NDArray[Any]:
     """Values of dense or CSR rows, without marks."""
-    inner = without_marks(rows, marks_of(rows))
+    inner = without_marks(rows, marked_rows(rows))
     return inner if isinstance(inner, np.ndarray) else inner.data

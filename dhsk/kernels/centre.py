@@ -67,7 +67,7 @@ def with_marks(rows: Any) -> Rows:
     return csr_array((data, indices, indptr.astype(rows.indptr.dtype)), shape=rows.shape)
 
 
-def marks_of(rows: Rows) -> NDArray[np.bool_] | None:
+def marked_rows(rows: Rows) -> NDArray[np.bool_] | None:
     """Mask of the CSR rows that have a mark, (n,); None if there are none."""
     if isinstance(rows, np.ndarray) or not np.isnan(rows.data).any():
         return None
@@ -89,7 +89,7 @@ def without_marks(rows: Rows, marks: NDArray[np.bool_] | None) -> Rows:
 
 def with_all_entries(rows: Rows) -> Rows:
     """The same rows, with dim entries in those that have a mark."""
-    marks = marks_of(rows)
+    marks = marked_rows(rows)
     if marks is None or isinstance(rows, np.ndarray):
         return rows
     inner: Any = without_marks(rows, marks)

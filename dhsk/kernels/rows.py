@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, sparray, spmatrix
 from dhsk.arrays import Floats, Rows, blocks
 from dhsk.compiled import compiled
 from dhsk.errors import InputError
-from dhsk.kernels.centre import add_constants, constants_of, marks_of, sums_of, without_marks
+from dhsk.kernels.centre import add_constants, constants_of, marked_rows, sums_of, without_marks
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.panels import are_enough, panel_cost, panel_product, suits_dense
 
@@ -100,7 +100,7 @@ def squared_norms(X: Rows) -> Floats:
     """Squared Euclidean norm of each row, (rows,)."""
     if isinstance(X, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", X, X))
-    norms2, marks = np.empty(X.shape[0]), marks_of(X)
+    norms2, marks = np.empty(X.shape[0]), marked_rows(X)
     inner: Any = without_marks(X, marks)
     _add_squares(inner.data, inner.indptr, norms2)
     if marks is not None:
@@ -146,7 +146,7 @@ def inner_product(X: Rows, Y: Rows, out: Reals | None = None) -> Floats:
     """
     if out is None:
         out = np.empty((X.shape[0], Y.shape[0]), np.result_type(X.dtype, Y.dtype))
-    of_x, of_y = marks_of(X), None if Y is X else marks_of(Y)
+    of_x, of_y = marked_rows(X), None if Y is X else marked_rows(Y)
     if of_x is None and of_y is None:
         return _product(X, Y, out)
     of_y = of_x if Y is X else of_y

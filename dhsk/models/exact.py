@@ -11,7 +11,7 @@ from dhsk.arrays import ROWS, SUPPORT, Floats, Indices, Rows, blocks
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
 from dhsk.kernels.base import positive_parameter
-from dhsk.kernels.centre import marks_of
+from dhsk.kernels.centre import marked_rows
 from dhsk.kernels.on_device import device_for
 from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
 from dhsk.models.on_device import combined_on_device
@@ -190,7 +190,7 @@ class SvcModel(TrainedModel):
 
     def decisions(self, rows: Rows) -> Floats:
         """Decision values of rows from `row_map`, (N, problems), positive for the first class."""
-        if self._normals is not None and marks_of(rows) is None:
+        if self._normals is not None and marked_rows(rows) is None:
             return np.asarray(rows @ self._normals) + self.expansion.intercepts
         n, n_sv = rows.shape[0], self.rows.shape[0]
         # By problem: sums into a few rows of this array take half the time of sums into columns.
@@ -229,7 +229,7 @@ class SvcModel(TrainedModel):
         None of another kernel, and where they take more memory than the support vectors.
         """
         rows: Any = self.rows
-        linear = self.kernel.bilinear and self.unit == 1.0 and marks_of(rows) is None
+        linear = self.kernel.bilinear and self.unit == 1.0 and marked_rows(rows) is None
         held = rows.nbytes if isinstance(rows, np.ndarray) else 12 * rows.nnz
         if not linear or 8 * max(rows.shape) * self.width > max(held, NORMALS_BYTES):
             return None

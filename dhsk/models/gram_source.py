@@ -21,7 +21,7 @@ from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.indexing import by_block
 from dhsk.gram.storage.staged import DENSE_CHUNK_BYTES, StagedSamples
 from dhsk.kernels import Kernel
-from dhsk.kernels.centre import marks_of
+from dhsk.kernels.centre import marked_rows
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.combined import column_blocks, combined, rows_at_once
 from dhsk.models.sources import RowsSource
@@ -266,7 +266,7 @@ def combine_span(
     span, (rows_of_columns, parts) = marked.indices, shared
     rows, found = _read(G, span), []
     both = rows, rows_of_columns
-    bilinear = G.kernel.bilinear and all(marks_of(some) is None for some in both)
+    bilinear = G.kernel.bilinear and all(marked_rows(some) is None for some in both)
     combine = _summed if bilinear else partial(_evaluated, G.kernel)
     for place, part in zip(places, parts, strict=True):
         found.append(combine(rows, place.indices, rows_of_columns[part.columns], part))

@@ -20,7 +20,7 @@ from dhsk.gram.memory import product_bytes
 from dhsk.gram.prepare import takes_float32
 from dhsk.gram.row_map import mapped_bytes
 from dhsk.kernels import GaussianKernel, Kernel, StretchedKernel
-from dhsk.kernels.centre import marks_of
+from dhsk.kernels.centre import marked_rows
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.duplicates import are_distinct
 from dhsk.kernels.rows import inner_product
@@ -230,7 +230,7 @@ class RowsSource(Source):
     @cached_value
     def bilinear(self) -> bool:
         """Whether sums over rows are products with one vector."""
-        return self._kernel.bilinear and marks_of(self._rows) is None
+        return self._kernel.bilinear and marked_rows(self._rows) is None
 
     @property
     def on_device(self) -> bool:

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Rows
 from dhsk.kernels import squared_norms
-from dhsk.kernels.centre import centres_of, marks_of, without_marks
+from dhsk.kernels.centre import centres_of, marked_rows, without_marks
 from dhsk.nystrom.placed import Placed
 
 MOST_ROWS: Final = 20_000
@@ -35,7 +35,7 @@ def kmeans(placed: Placed, k: int, seed: int) -> Rows:
     rows: Any = placed.take(np.sort(drawn))
     if k >= count:
         return rows  # type: ignore[no-any-return]
-    marks = marks_of(rows)
+    marks = marked_rows(rows)
     if marks is None:
         return _centres_of_groups(rows, k, seed, placed)
     # Sparse samples of zeros are mapped to one point, whose entries are not stored: no averages.

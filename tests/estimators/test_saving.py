@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import dhsk
 from dhsk.errors import InputError
-from dhsk.kernels.centre import marks_of, without_marks
+from dhsk.kernels.centre import marked_rows, without_marks
 from dhsk.models import archive
 from dhsk.models.files import FittedState
 
@@ -146,8 +146,8 @@ def test_sparse_rows_and_samples_of_zeros_come_back(X: Any, tmp_path: Path) -> N
         model.save(tmp_path / "m")
         found = dhsk.HeatKernelRidge.load(tmp_path / "m")
         assert isinstance(found._rows, csr_array)
-        assert marks_of(found._rows) is not None
-        assert without_marks(found._rows, marks_of(found._rows)).nnz > 0
+        assert marked_rows(found._rows) is not None
+        assert without_marks(found._rows, marked_rows(found._rows)).nnz > 0
         assert_same([found.predict(sparse)], [model.predict(sparse)])
 
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.kernels import inner_product, squared_norms
-from dhsk.kernels.centre import marks_of, with_centres
+from dhsk.kernels.centre import marked_rows, with_centres
 
 DIM = 29
 EMPTY = [0, 3, 4, 11]
@@ -63,10 +63,10 @@ def test_its_entries_are_one_a_row(rows):
     _, whole, compact = three_forms(rows, "float64")
     others = np.count_nonzero(rows)
     assert (whole.nnz, compact.nnz) == (others + 4 * DIM, others + 4)
-    assert np.flatnonzero(marks_of(compact)).tolist() == EMPTY
-    assert marks_of(whole) is None
-    assert marks_of(csr_array(rows)) is None
-    assert marks_of(csr_array((3, DIM))) is None
+    assert np.flatnonzero(marked_rows(compact)).tolist() == EMPTY
+    assert marked_rows(whole) is None
+    assert marked_rows(csr_array(rows)) is None
+    assert marked_rows(csr_array((3, DIM))) is None
 
 
 def test_what_does_not_know_of_it_gets_no_number(rows):
