@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -13,6 +13,7 @@ from scipy.linalg import eigvalsh
 from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
+from dhsk.execution.kept_pass import KeptProducts
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.run import Run
 from dhsk.gram.features import FeatureGeometry
@@ -192,12 +193,19 @@ class Diversity(FeatureGeometry, Spectra):
             if self.shape[0] <= WHOLE:
                 return asked.score(float(asked.function(_eigenvalues(self, run) / trace).sum()))
             passes.begin(max_passes, tol)
-            estimates = _estimates(self, trace, asked, run, tol, seed)
-            for number, found in enumerate(islice(estimates, max_passes - 3), start=4):
-                error = asked.error(found)
-                passes.passed(number, error)
-                if error <= tol:
-                    break
+            with _products(self, run) as products:
+                estimates = trace_estimates(
+                    lambda V: products(V) / trace,
+                    self.shape[0],
+                    asked.function,
+                    narrow=lambda found: asked.error(found, quadrature=True) <= SHARE * tol,
+                    seed=seed,
+                )
+                for number, found in enumerate(islice(estimates, max_passes - 3), start=4):
+                    error = asked.error(found)
+                    passes.passed(number, error)
+                    if error <= tol:
+                        break
         _warn_unless_close(error, tol, number)
         return min(max(asked.score(found.value), 1.0), float(self.shape[0]))
 
@@ -219,20 +227,11 @@ def _eigenvalues(G: TiledMatrix, run: Run) -> Floats:
     return checked_eigenvalues(values)
 
 
-def _estimates(
-    G: TiledMatrix, trace: float, asked: Order, run: Run, tol: float, seed: int
-) -> Iterator[TraceEstimate]:
-    """Estimates of tr f(K / tr K), after every pass."""
+def _products(G: TiledMatrix, run: Run) -> AbstractContextManager[KeptProducts]:
+    """Products with as many vectors as the estimates take at once."""
     n = G.shape[0]
     need = MemoryNeed(f"random vectors of {n:,} samples", {"vectors": trace_bytes(n)})
-    with many_products(G, need, sketch_width(n) + PROBES, run) as products:
-        yield from trace_estimates(
-            lambda V: products(V) / trace,
-            n,
-            asked.function,
-            narrow=lambda found: asked.error(found, quadrature=True) <= SHARE * tol,
-            seed=seed,
-        )
+    return many_products(G, need, sketch_width(n) + PROBES, run)
 
 
 def _warn_unless_close(error: float, tol: float, passes: int) -> None:

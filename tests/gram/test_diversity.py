@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client
 from sklearn.exceptions import ConvergenceWarning
 
 import dhsk
+from dhsk.execution.workers import current_client
 
 ORDERS = [0.5, 1, 1.5, 2, 3, np.inf]
 ROUNDED = 1e-9
@@ -93,6 +95,14 @@ def test_estimates_are_as_close_as_asked(name: str, order: float) -> None:
     assert found == pytest.approx(exact, rel=4 * 0.06)
     assert found == G.vendi(order, tol=0.06, max_passes=300)
     assert found != G.vendi(order, tol=0.06, max_passes=300, seed=1)
+
+
+@pytest.mark.usefixtures("estimating")
+def test_what_is_computed_later_goes_where_it_should() -> None:
+    """To a client that is connected after an estimate ended before its last pass."""
+    MATRICES["heat"](samples(300)).vendi(0.5, tol=0.1)
+    with Client(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as client:
+        assert current_client() is client
 
 
 @pytest.mark.usefixtures("estimating")
