@@ -33,6 +33,7 @@ from typing import Final
 
 from flint import arb, arb_mat, arb_poly
 
+from dhsk.caching import cached_value
 from dhsk.kernels.certified import rounded
 from dhsk.kernels.certified.series import (
     POINT_BITS,
@@ -74,6 +75,18 @@ class Piece:
     """Upper bound of S_1 on the piece."""
     distance: float
     """Lower bound of c - z_1 on the piece."""
+
+    @cached_value
+    def places(self) -> list[arb]:
+        """The nodes in [-1, 1] across the piece."""
+        half, middle = arb(self.right - self.left) / 2, arb(self.right + self.left) / 2
+        return [(node - middle) / half for node in self.nodes]
+
+    @cached_value
+    def product_bound(self) -> arb:
+        """Upper bound of |Π (c - node)| on the piece."""
+        half, roots = arb(self.right - self.left) / 2, arb_poly.from_roots(self.places)
+        return arb(largest_value(roots)) * (half / ONE) ** len(self.nodes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,11 +287,8 @@ def interpolated(piece: Piece, values: Sequence[arb], derivative: arb) -> Local:
 
     `derivative` is an upper bound of |f^(N)|/N! on the piece, and proves the remainder.
     """
-    half, middle = arb(piece.right - piece.left) / 2, arb(piece.right + piece.left) / 2
-    places = [(node - middle) / half for node in piece.nodes]
-    polynomial = arb_poly.interpolate(places, list(values))
-    node_bound = arb(largest_value(arb_poly.from_roots(places))) * (half / ONE) ** len(places)
-    return Local(piece, polynomial, float((derivative * node_bound).upper()))
+    polynomial = arb_poly.interpolate(piece.places, list(values))
+    return Local(piece, polynomial, float((derivative * piece.product_bound).upper()))
 
 
 def _log2_factors(factors: tuple[float, ...], node: int) -> arb:
@@ -321,7 +331,17 @@ def _chebyshev(count: int) -> arb_mat:
 
 def exponent_at(locals_: Sequence[Local], point: int) -> arb:
     """Middle value of h at a point."""
-    local = next(local for local in locals_ if point <= local.piece.right)
-    piece = local.piece
-    y = arb(2 * point - piece.left - piece.right) / (piece.right - piece.left)
-    return local.polynomial(y).mid()
+    return exponents_at(locals_, [point])[0]
+
+
+def exponents_at(locals_: Sequence[Local], points: Sequence[int]) -> list[arb]:
+    """Middle values of h at points in increasing order."""
+    values, remaining = [], iter(locals_)
+    local = next(remaining)
+    for point in points:
+        while point > local.piece.right:
+            local = next(remaining)
+        piece = local.piece
+        y = arb(2 * point - piece.left - piece.right) / (piece.right - piece.left)
+        values.append(local.polynomial(y).mid())
+    return values

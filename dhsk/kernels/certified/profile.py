@@ -24,7 +24,7 @@ loses 4 to 8 digits here); the exponent in theta needs arccos.
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
@@ -73,10 +73,11 @@ def cost(shape: Shape) -> float:
     return 0.62 + 0.034 * p + division + 0.08 * factors
 
 
+_MOST_FACTORS: Final = 4
 # Odd sizes only where they count, as each machine compiles each of these forms that it meets.
 _SHAPES: Final = sorted(
     [(size, 1, 0) for size in range(4, 17)]
-    + [(size, size, factors) for size in (4, 6, 8, 10, 12, *range(13, 29)) for factors in range(5)],
+    + [(size, size, factors) for size in (4, 6, 8, 10, 12, *range(13, 29)) for factors in range(_MOST_FACTORS + 1)],
     key=cost,
 )
 _SHAPES_SINGLE: Final = tuple(shape for shape in _SHAPES if shape[2] == 0 and shape[0] <= 12)
@@ -171,7 +172,8 @@ def _flat_form(exponent: Exponent, number: type[_Number]) -> Form:
 
 
 def _double_form(exponent: Exponent) -> Form:
-    factored = cache(lambda n_factors: _factored(exponent, n_factors))
+    zeros = cache(lambda: next_zeros(exponent.series, exponent.distance, _MOST_FACTORS + 1))
+    factored = cache(lambda n_factors: _factored(exponent, n_factors, zeros))
     seen = proven = math.inf
     for slowest, lightest, largest_error, share in (_FINEST, _FINE, _COARSE):
         errors: dict[Shape, float] = {}
@@ -239,18 +241,20 @@ def fitted_shapes(shape: Shape) -> list[Shape]:
     return [(fitted, q, factors) for fitted in sizes]
 
 
-def _factored(exponent: Exponent, n_factors: int) -> _Factored | None:
+def _factored(
+    exponent: Exponent, n_factors: int, zeros: Callable[[], list[float]]
+) -> _Factored | None:
     """Factors, the exponent without their part, and the distance to the zero after theirs."""
     if n_factors == 0:
         return (), tuple(with_factors(piece, ()) for piece in exponent.pieces), exponent.distance
     # A factor is exact at c = 1 only for y = c + 1.
     if exponent.left > -ONE or exponent.distance > _NO_ZERO_NEAR:
         return None
-    zeros = next_zeros(exponent.series, exponent.distance, n_factors + 1)
-    if len(zeros) <= n_factors:
+    found = zeros()
+    if len(found) <= n_factors:
         return None
-    factors = tuple(_factor(zero) for zero in zeros[:n_factors])
-    return factors, tuple(with_factors(p, factors) for p in exponent.pieces), zeros[n_factors]
+    factors = tuple(_factor(zero) for zero in found[:n_factors])
+    return factors, tuple(with_factors(p, factors) for p in exponent.pieces), found[n_factors]
 
 
 def _factor(zero: float) -> float:

@@ -24,10 +24,10 @@ def total(terms: Iterable[float]) -> float:
     return reduce(add, terms, 0.0)
 
 
-def exp(x: float) -> float:
-    """E to the x."""
+def exps(numbers: Iterable[float]) -> list[float]:
+    """E to the power of each."""
     with ctx.workprec(_BITS):
-        return float(arb(x).exp())
+        return [float(arb(x).exp()) for x in numbers]
 
 
 def exp2(x: float) -> float:
