@@ -77,7 +77,11 @@ _MOST_FACTORS: Final = 4
 # Odd sizes only where they count, as each machine compiles each of these forms that it meets.
 _SHAPES: Final = sorted(
     [(size, 1, 0) for size in range(4, 17)]
-    + [(size, size, factors) for size in (4, 6, 8, 10, 12, *range(13, 29)) for factors in range(_MOST_FACTORS + 1)],
+    + [
+        (size, size, factors)
+        for size in (4, 6, 8, 10, 12, *range(13, 29))
+        for factors in range(_MOST_FACTORS + 1)
+    ],
     key=cost,
 )
 _SHAPES_SINGLE: Final = tuple(shape for shape in _SHAPES if shape[2] == 0 and shape[0] <= 12)

@@ -13,8 +13,8 @@ from dhsk.kernels.certified.series import HeatSeries
 
 _ROUNDS = 8  # of moving the nodes; measured: four bring the largest error within a factor 3
 # Times the goal: a larger error after one round, two, and so on is given up. Measured in dimensions
-# 2 to 200: of 198 forms that came below their goal, the worst were at 330, 17, 5.0, 2.7, 1.6 and 1.2
-# times it after two to seven rounds.
+# 2 to 200: of 198 forms that came below their goal, the worst were at 330, 17, 5.0, 2.7, 1.6 and
+# 1.2 times it after two to seven rounds.
 _FAR = 1e6, 1e3, 30.0, 8.0, 5.0, 3.0, 2.0
 _TARGET = 1e-17  # an error that is small enough
 _PULL = 0.35  # how far a gap between nodes gives way to its error; 0.5 oscillates
