@@ -62,11 +62,11 @@ class Network:
         _ip("-n", host, "addr", "add", f"10.79.0.1{number}/24", "dev", "eth0")
         _ip("-n", host, "link", "set", "eth0", "up")
 
-    def isolate(self, *hosts: int) -> None:
-        """Let some hosts reach the others, but not one another."""
+    def isolate(self, *hosts: int, on: bool = True) -> None:
+        """Let some hosts reach the others, but not one another; or again."""
         for number in hosts:
             _ip("-n", f"{self.name}b", "link", "set", f"v{number}",
-                "type", "bridge_slave", "isolated", "on")  # fmt: skip
+                "type", "bridge_slave", "isolated", "on" if on else "off")  # fmt: skip
 
     def cut(self, host: int) -> None:
         """Unplug a host."""
@@ -125,14 +125,23 @@ class DaskProcesses:
 
     @classmethod
     @contextmanager
-    def running(cls, folder: Path, network: Network | None = None) -> Iterator[Self]:
-        """A scheduler and two workers, which end with the context."""
+    def running(
+        cls, folder: Path, network: Network | None = None, workers: int = 2
+    ) -> Iterator[Self]:
+        """A scheduler and workers, which end with the context."""
         started = cls(folder, network)
         try:
-            started.start(2)
+            started.start(workers)
             yield started
         finally:
             started.stop()
+
+    def seen_from(self, folder: Path) -> Self:
+        """The same processes, for commands in another folder."""
+        own = type(self)(folder, self.network, workers=self.workers)
+        own.scheduler = self.scheduler
+        own.address_file.symlink_to(self.address_file)
+        return own
 
     def start(self, workers: int, *options: str) -> None:
         """Start the scheduler on the first host, and each worker on one of its own."""

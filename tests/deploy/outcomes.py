@@ -29,11 +29,22 @@ def outcome_of(path: Path) -> dict[str, Any]:
 
 def local(*words: str, cwd: Path, out: str, workers: int = 1) -> dict[str, Any]:
     """Outcome of a command on threads of this process, as many as it would have workers."""
+    run_here(*words, "--out", out, cwd=cwd, workers=workers)
+    return outcome_of(cwd / out)
+
+
+def run_here(*words: str, cwd: Path, workers: int = 1) -> None:
+    """Run a command in the same way."""
     cluster = Client(
         processes=False, n_workers=workers, threads_per_worker=1, set_as_default=False,
         protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0",
     )  # fmt: skip
-    with chdir(cwd), cluster as client, pytest.raises(SystemExit) as ended:
-        main([*words, "--out", out, "--cluster", client.scheduler.address])
+    with cluster as client:
+        run_on(client.scheduler.address, *words, cwd=cwd)
+
+
+def run_on(cluster: str, *words: str, cwd: Path) -> None:
+    """Run a command in this process, whose tasks a cluster computes."""
+    with chdir(cwd), pytest.raises(SystemExit) as ended:
+        main([*words, "--cluster", cluster])
     assert ended.value.code == DONE
-    return outcome_of(cwd / out)

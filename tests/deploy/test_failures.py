@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from network import DaskProcesses
-from outcomes import local, outcome_of
+from outcomes import local, outcome_of, run_on
 from work import (
     CV,
     GRAM,
@@ -30,14 +30,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.usefixtures("hears
 
 @pytest.fixture
 def dask_processes(tmp_path: Path) -> Iterator[DaskProcesses]:
-    """A scheduler and two workers on this host."""
-    with DaskProcesses.running(tmp_path) as started:
+    """A scheduler and a worker on this host."""
+    with DaskProcesses.running(tmp_path, workers=1) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskProcesses]:
-    """A scheduler and two workers on this host, of all tests that only stop them for a while."""
+    """A scheduler and two workers on this host, of all tests that at most stop them for a while."""
     with DaskProcesses.running(tmp_path_factory.mktemp("lasting")) as started:
         yield started
 
@@ -49,9 +49,7 @@ def stoppable(lasting: DaskProcesses, tmp_path: Path) -> Iterator[DaskProcesses]
     With samples for half a minute of work.
     """
     make_samples(tmp_path, 6000)
-    own = DaskProcesses(tmp_path, workers=lasting.workers)
-    own.scheduler = lasting.scheduler
-    own.address_file.symlink_to(lasting.address_file)
+    own = lasting.seen_from(tmp_path)
     yield own
     for process in (own.scheduler, *own.workers):
         assert process.poll() is None
@@ -93,13 +91,17 @@ def test_a_stopped_scheduler_ends_it(stoppable: DaskProcesses, tmp_path: Path) -
     ids=["gram", "rank", "cv", "predict"],
 )
 def test_after_a_lost_scheduler_it_goes_on(
-    dask_processes: DaskProcesses, tmp_path: Path, words: tuple[str, ...], n: int
+    dask_processes: DaskProcesses,
+    lasting: DaskProcesses,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    n: int,
 ) -> None:
-    """On a new scheduler and new workers, to the same bits; finished tiles are not touched."""
+    """On another scheduler and its workers, to the same bits; finished tiles are not touched."""
     make_samples(tmp_path, n)
     if words is PREDICT:
         make_model(tmp_path, 3000)
-    process = dask_processes.command(*words, "--workers", "2", settings=SHORT)
+    process = dask_processes.command(*words, "--workers", "1", settings=SHORT)
     begun(process, tmp_path, words)
     dask_processes.scheduler.kill()
     code, output = ended(process, HOPELESS_SECONDS)
@@ -107,14 +109,10 @@ def test_after_a_lost_scheduler_it_goes_on(
     assert "the connection to the scheduler is lost" in output
     assert not (tmp_path / "p.csv").exists()
     finished = {tile: tile.stat().st_mtime_ns for tile in tmp_path.glob("g/gram/c/*/*")}
-    dask_processes.stop()
-    dask_processes.start(2)
-    code, output = ended(dask_processes.command(*words, "--workers", "2"), 60)
-    assert code == 0, output
+    run_on(str(lasting.address_file), *words, "--workers", "2", cwd=tmp_path)
     assert all(tile.stat().st_mtime_ns == when for tile, when in finished.items())
-    result = tmp_path / words[-1]
-    expected = local(*words[:-2], cwd=tmp_path, out=f"local{result.suffix}")
-    assert outcome_of(result) == expected
+    out = f"local{Path(words[-1]).suffix}"
+    assert outcome_of(tmp_path / words[-1]) == local(*words[:-2], cwd=tmp_path, out=out)
 
 
 @pytest.mark.parametrize("words", [GRAM, RANK], ids=["gram", "rank"])

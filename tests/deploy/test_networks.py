@@ -89,6 +89,19 @@ def hosts(network: Network) -> Iterator[DaskProcesses]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[DaskProcesses]:
+    """The same, of all tests after which the scheduler has both workers, and of one more."""
+    with three_hosts("dl") as network, dask_on(network) as started:
+        yield started
+
+
+@pytest.fixture
+def shared_hosts(lasting: DaskProcesses, tmp_path: Path) -> DaskProcesses:
+    """These in a folder of this test's own."""
+    return lasting.seen_from(tmp_path)
+
+
 @pytest.fixture
 def bad_hosts(bad_network: Network) -> Iterator[DaskProcesses]:
     """Hosts of which the scheduler's has a bad link."""
@@ -126,29 +139,25 @@ for line in sys.argv[1:]:
 """Runs commands, one after the other, in one process."""
 
 
-def test_workers_that_cannot_reach_each_other(network: Network, hosts: DaskProcesses) -> None:
+def test_workers_that_cannot_reach_each_other(shared_hosts: DaskProcesses) -> None:
     """Every door works: nothing that a task needs comes from another worker."""
+    folder, network = shared_hosts.folder, shared_hosts.network
+    assert network is not None
     network.isolate(1, 2)
-    make_samples(hosts.folder, 800, 40)
-    cluster = "--workers", "2", "--cluster", str(hosts.address_file)
+    make_samples(folder, 800, 40)
+    cluster = "--workers", "2", "--cluster", str(shared_hosts.address_file)
     lines = [" ".join((*words, *cluster)) for words in DOORS.values()]
-    code, output = ended(hosts.start_python("-c", EACH_LINE, *lines), 180)
+    code, output = ended(shared_hosts.start_python("-c", EACH_LINE, *lines), 180)
+    network.isolate(1, 2, on=False)
     assert code == 0, output
-    assert all((hosts.folder / words[-1]).exists() for words in DOORS.values())
+    assert all((folder / words[-1]).exists() for words in DOORS.values())
 
 
-def test_a_cut_link_loses_nothing(network: Network, hosts: DaskProcesses) -> None:
-    """The tasks of the host that is gone are computed by the other one."""
-    process = gram_on_two_hosts(hosts, *SHORT)
-    network.cut(2)
-    code, output = ended(process, HOPELESS_SECONDS)
-    assert code == 0, output
-    assert outcome_of(hosts.folder / "g") == local(*GRAM[:-2], cwd=hosts.folder, out="local")
-
-
-def test_links_that_are_restored(network: Network, hosts: DaskProcesses) -> None:
+def test_links_that_are_restored(shared_hosts: DaskProcesses) -> None:
     """A few seconds without the scheduler, and then without a worker, are waited for."""
-    process = gram_on_two_hosts(hosts)
+    network = shared_hosts.network
+    assert network is not None
+    process = gram_on_two_hosts(shared_hosts)
     for host in (0, 2):
         network.cut(host)
         sleep(5)
@@ -156,7 +165,22 @@ def test_links_that_are_restored(network: Network, hosts: DaskProcesses) -> None
         network.restore(host)
     code, output = ended(process, 120)
     assert code == 0, output
-    assert outcome_of(hosts.folder / "g") == local(*GRAM[:-2], cwd=hosts.folder, out="local")
+    assert outcome_of(shared_hosts.folder / "g") == local(
+        *GRAM[:-2], cwd=shared_hosts.folder, out="local"
+    )
+
+
+def test_a_cut_link_loses_nothing(shared_hosts: DaskProcesses) -> None:
+    """The tasks of the host that is gone are computed by the other one; the last of these tests."""
+    network = shared_hosts.network
+    assert network is not None
+    process = gram_on_two_hosts(shared_hosts, *SHORT)
+    network.cut(2)
+    code, output = ended(process, HOPELESS_SECONDS)
+    assert code == 0, output
+    assert outcome_of(shared_hosts.folder / "g") == local(
+        *GRAM[:-2], cwd=shared_hosts.folder, out="local"
+    )
 
 
 def test_a_scheduler_that_is_cut_off_ends_it(network: Network, hosts: DaskProcesses) -> None:
