@@ -5,6 +5,9 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from html import escape
+from importlib import import_module
+from threading import current_thread, main_thread
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -18,16 +21,21 @@ from dhsk.run_progress import (
     passes_of_call,
     passes_reported,
     told_whole,
+    within_call,
 )
+from dhsk.units import human_seconds
 from dhsk.verbosity import Verbosity, verbosity
 
 Show: TypeAlias = OnProgress | bool | None
-"""What is done with events of progress: a function is called, True shows bars."""
+"""What is done with events of progress: a function is called, True shows bars. None is silent, but
+in a notebook it shows the bar of what takes over two seconds."""
 
 QUIET_SECONDS, QUIET_SHARE = 2.0, 0.02
 """Runs that end sooner say nothing; plain lines come no more often than this, and than this share
 of the time that the run has taken: a day makes 400 lines."""
 
+UPDATE_SECONDS = 0.2
+"""Least time between two updates of a bar in a notebook."""
 
 LONG_SECONDS, SURE_SECONDS = 60.0, 5.0
 """Calls that show no progress say once that they will take longer, as soon as that is likely."""
@@ -40,7 +48,8 @@ def show_progress(progress: Show = True) -> Iterator[OnProgress]:
     """Show the progress of all calls in a ``with`` block that are not told what to do with it.
 
     It is for operators, such as ``G @ V``, and for everything that would take a `progress`: None,
-    the default, then stands for that of the block. Calls on other threads are silent.
+    the default, then stands for that of the block. Calls on other threads are silent. In a notebook
+    None shows a bar without it, of calls that take over two seconds; `progress` False is silent.
 
     Parameters
     ----------
@@ -75,7 +84,9 @@ def shown(progress: Show, **guesses: float) -> Iterator[RunProgress]:
     """
     around = passes_of_call().report.report
     with ExitStack() as stack:
-        if progress is True and around is ignore:
+        if progress is None and _shows_unasked():
+            report = stack.enter_context(_in_notebook(QUIET_SECONDS))
+        elif progress is True and around is ignore:
             report = stack.enter_context(_on_screen())
         elif progress is None or progress is True:
             report = around
@@ -101,13 +112,17 @@ def _on_screen() -> Iterator[OnProgress]:
     if verbosity() < Verbosity.USUAL:
         yield ignore
         return
+    if _kernel_shell() is not None:
+        with _in_notebook() as show:
+            yield show
+        return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
     from rich.table import Column
 
     console = Console(stderr=True)
-    if verbosity() is Verbosity.VERBOSE or not (sys.stderr.isatty() or console.is_jupyter):
+    if verbosity() is Verbosity.VERBOSE or not sys.stderr.isatty():
         yield PlainLines()
         return
     columns = (
@@ -135,6 +150,83 @@ def shown_on(bars: Any) -> OnProgress:
     return show
 
 
+def _kernel_shell() -> Any:
+    """IPython's shell in a kernel, as notebooks have it; None elsewhere."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell if getattr(shell, "kernel", None) is not None else None
+
+
+def _shows_unasked() -> bool:
+    """Whether a call shows a bar that nobody asked for: it is called by a cell itself."""
+    return (
+        not within_call()
+        and _kernel_shell() is not None
+        and current_thread() is main_thread()
+        and verbosity() >= Verbosity.USUAL
+    )
+
+
+@contextmanager
+def _in_notebook(quiet: float = 0.0) -> Iterator[OnProgress]:
+    """Show events as the bar of the cell, from some seconds on."""
+    bar = NotebookBar(_kernel_shell().execution_count, quiet)
+    try:
+        yield bar
+    except BaseException:
+        bar.stop()
+        raise
+
+
+class NotebookBar:
+    """The bar of a cell in a notebook: all calls of the cell share it, one after the other.
+
+    It is HTML that the kernel replaces, so that it needs no widgets, and stays in a saved notebook.
+    rich's needs ipywidgets, without which it shows one warning for each event.
+
+    Parameters
+    ----------
+    cell
+        Number of the cell.
+    quiet
+        Seconds before which nothing is shown.
+    """
+
+    _last: tuple[int, Any] = (-1, None)
+    """Number of the last cell with a bar, and the handle of that bar."""
+
+    def __init__(self, cell: int, quiet: float) -> None:
+        self._cell, self._quiet, self._clock = cell, quiet, _Clock()
+        self._begin = monotonic()
+        self._updated = -UPDATE_SECONDS
+        self._event: Progress | None = None
+
+    def __call__(self, event: Progress) -> None:
+        """Show an event, unless one was shown just before."""
+        now, left, self._event = monotonic() - self._begin, self._clock.left(event), event
+        due = now >= self._quiet and now >= self._updated + UPDATE_SECONDS
+        if due or (event.of_all >= 1 and self._updated >= 0):
+            ended = [human_seconds(now)] if event.of_all >= 1 else []
+            self._show(" · ".join([_doing(event), *_rest(event, left), *ended]), event.of_all)
+            self._updated = now
+
+    def stop(self) -> None:
+        """Say that the call ended early."""
+        if self._event is not None and self._updated >= 0:
+            self._show(" · ".join(["stopped", _doing(self._event)]), self._event.of_all)
+
+    def _show(self, words: str, share: float) -> None:
+        display = import_module("IPython.display").display  # a kernel has it; we need none
+
+        bar = f'<progress max="1" value="{share:.3f}" style="width: 12em"></progress>'
+        shown = {"text/html": f"<div>{bar} {escape(words)}</div>", "text/plain": words}
+        cell, handle = NotebookBar._last
+        if cell == self._cell:
+            handle.update(shown, raw=True)
+        else:
+            NotebookBar._last = self._cell, display(shown, raw=True, display_id=True)
+
+
 class _Clock:
     """Estimates the seconds that a run has left, where its events do not say them."""
 
@@ -158,6 +250,7 @@ class _Clock:
 def unless_told(progress: Show, what: str) -> Show:
     """What is done with events of a call: if nothing, it says when it will take long."""
     silent = progress is None and passes_of_call().report.report is ignore
+    silent = silent and not _shows_unasked()
     return ToldIfLong(what) if silent else progress
 
 

@@ -274,6 +274,11 @@ def passes_of_call() -> PassReport:
     return _PASSES.get() or PassReport()
 
 
+def within_call() -> bool:
+    """Whether a caller around here has said what is done with its passes."""
+    return _PASSES.get() is not None
+
+
 @contextmanager
 def passes_reported(report: OnProgress) -> Iterator[PassReport]:
     """Report the passes that methods make here."""

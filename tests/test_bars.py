@@ -1,7 +1,9 @@
 """`progress=True`: bars on terminals and in notebooks, else plain lines on standard error."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -80,6 +82,113 @@ def test_all_stages_are_one_bar() -> None:
         ("tiles 0 of 3", 0.0, "0 %"),
         ("heat s=1", 0.41, "41 % · about 12 min left · best 0.784 · KKT 0.1"),
     ]
+
+
+class Shown:
+    """A kernel of a notebook that keeps what is displayed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.bars: list[list[str]] = []
+        self.shell = SimpleNamespace(kernel=object(), execution_count=1)
+        ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
+        vars(ipython)["get_ipython"] = lambda: self.shell
+        vars(display)["display"] = self._display
+        for module in (ipython, display):
+            monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setattr("dhsk.bars.NotebookBar._last", (-1, None))
+        monkeypatch.setattr("dhsk.bars.UPDATE_SECONDS", 0.0)
+
+    def _display(self, shown: dict[str, str], *, raw: bool, display_id: bool) -> Any:
+        assert raw
+        assert display_id
+        own = [shown["text/plain"]]
+        self.bars.append(own)
+
+        def update(shown: dict[str, str], *, raw: bool) -> None:
+            assert raw
+            own.append(shown["text/plain"])
+
+        return SimpleNamespace(update=update)
+
+
+def test_a_cell_of_a_notebook_has_one_bar(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All calls of a cell share it, and the next cell has another; nothing is printed."""
+    cells = Shown(monkeypatch)
+    for name in ("compute_gram", "cross_validate"):
+        CALLS[name](True, tmp_path)
+    (bar,) = cells.bars
+    assert bar[-1].startswith("cosine (1 of 1) · 100 % · ")
+    assert bar[-1].endswith(" s")  # what the call took
+    cells.shell.execution_count = 2
+    CALLS["HeatSVC"](True, tmp_path)
+    assert len(cells.bars) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "")
+
+
+def test_a_notebook_shows_unasked_what_takes_over_two_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not what is shorter, is told to be silent, or is called on another thread."""
+    cells, now = Shown(monkeypatch), [0.0]
+    monkeypatch.setattr("dhsk.bars.QUIET_SECONDS", 2.0)
+    monkeypatch.setattr("dhsk.bars.monotonic", lambda: now[0])
+    with shown(None) as show:
+        for now[0] in (0.5, 1.5):
+            show(Progress("tiles", 1, 3))
+        assert not cells.bars
+        now[0] = 2.5
+        with shown(None) as within:  # a part of the call, which says nothing by itself
+            within(Progress("parts", 1, 1))
+        show(Progress("tiles", 2, 3))
+    assert cells.bars == [["tiles 2 of 3 · 66 %"]]
+    cells.shell.execution_count = 2
+    with dhsk.show_progress(False), shown(None) as show:
+        now[0] += 5.0
+        show(Progress("tiles", 2, 3))
+    monkeypatch.setattr("dhsk.bars.main_thread", lambda: None)
+    with shown(None) as show:
+        now[0] += 5.0
+        show(Progress("tiles", 2, 3))
+    assert len(cells.bars) == 1
+
+
+def test_a_bar_says_that_its_call_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no run that goes on."""
+    cells = Shown(monkeypatch)
+
+    def stopped() -> None:
+        with shown(True) as show:
+            show(Progress("tiles", 1, 3))
+            raise ValueError("here")
+
+    with pytest.raises(ValueError, match="here"):
+        stopped()
+    assert cells.bars == [["tiles 1 of 3 · 33 %", "stopped · tiles 1 of 3"]]
+
+
+def test_a_real_kernel_shows_a_bar_then_table_and_picture() -> None:
+    """The saved cell has these two outputs, and no line of text."""
+    needed = "nbclient and ipykernel run notebooks: pip install '.[test]'"
+    nbclient = pytest.importorskip("nbclient", reason=needed)
+    pytest.importorskip("ipykernel", reason=needed)
+    from nbformat import v4
+
+    source = (
+        "import dhsk, numpy as np\n"
+        "X, y = np.random.default_rng(0).poisson(2.0, (60, 8)) + 1.0, np.arange(60) % 3\n"
+        "dhsk.cross_validate(X, y, kernels=['cosine', 'heat'], progress=True)"
+    )
+    notebook = v4.new_notebook(cells=[v4.new_code_cell(source)])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    bar, result = notebook.cells[0].outputs
+    assert bar.output_type == "display_data"
+    assert ' value="1.000"' in bar.data["text/html"]
+    assert result.output_type == "execute_result"
+    assert "<table>" in result.data["text/html"]
+    assert "<svg" in result.data["text/html"]
 
 
 def test_errors_pass_through_the_bars() -> None:
