@@ -206,14 +206,14 @@ class NotebookBar:
         now, left, self._event = monotonic() - self._begin, self._clock.left(event), event
         due = now >= self._quiet and now >= self._updated + UPDATE_SECONDS
         if due or (event.of_all >= 1 and self._updated >= 0):
-            ended = [human_seconds(now)] if event.of_all >= 1 else []
-            self._show(" · ".join([_doing(event), *_rest(event, left), *ended]), event.of_all)
+            ended = f" · {human_seconds(now)}" if event.of_all >= 1 else ""
+            self._show(event_words(event, left) + ended, event.of_all)
             self._updated = now
 
     def stop(self) -> None:
         """Say that the call ended early."""
         if self._event is not None and self._updated >= 0:
-            self._show(" · ".join(["stopped", _doing(self._event)]), self._event.of_all)
+            self._show(f"stopped · {_doing(self._event)}", self._event.of_all)
 
     def _show(self, words: str, share: float) -> None:
         display = import_module("IPython.display").display  # a kernel has it; we need none
@@ -252,6 +252,11 @@ def unless_told(progress: Show, what: str) -> Show:
     silent = progress is None and passes_of_call().report.report is ignore
     silent = silent and not _shows_unasked()
     return ToldIfLong(what) if silent else progress
+
+
+def event_words(event: Progress, left: float | None) -> str:
+    """What a run is doing, how far it is, the seconds that it has left, and what else is known."""
+    return " · ".join([_doing(event), *_rest(event, left)])
 
 
 def _doing(event: Progress) -> str:
@@ -294,8 +299,8 @@ class ToldIfLong:
         if working_seconds() - self._clock.begin < SURE_SECONDS:
             return
         self._said = True
-        known = " · ".join([_doing(event), *_rest(event, left)])
-        _log.warning("%s: %s; progress=True shows how far it is", self._what, known)
+        said = event_words(event, left)
+        _log.warning("%s: %s; progress=True shows how far it is", self._what, said)
 
 
 class PlainLines:
@@ -316,7 +321,5 @@ class PlainLines:
         self._stage = event.stage
         quiet = max(QUIET_SECONDS, QUIET_SHARE * (working_seconds() - self._clock.begin))
         if ended or now - self._said >= quiet:
-            print(  # noqa: T201
-                " · ".join([_doing(event), *_rest(event, left)]), file=sys.stderr, flush=True
-            )
+            print(event_words(event, left), file=sys.stderr, flush=True)  # noqa: T201
             self._said, self._quiet = now, False

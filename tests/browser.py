@@ -148,6 +148,12 @@ class Browser:
         answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
         return answer["result"]["value"]
 
+    def wait_for_load(self) -> None:
+        """Wait until a page is loaded: one that was asked for, or that loads itself again."""
+        self._events.clear()
+        while not any(event["method"] == "Page.loadEventFired" for event in self._events):
+            self._listen()
+
     def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the protocol; events that come before its answer are kept."""
         self._number += 1

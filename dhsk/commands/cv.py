@@ -1,8 +1,7 @@
 """The command `dhsk cv`: a cross-validation to a folder of results."""
 
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +21,7 @@ from dhsk.commands.earlier_run import (
     check_earlier,
     noted,
     settings_of,
+    telling_of,
 )
 from dhsk.commands.inputs import label_source, open_samples_of, refuse_bare_column, say_predict
 from dhsk.commands.options import (
@@ -40,7 +40,7 @@ from dhsk.commands.options import (
 from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Names, PlaceParameter, Seed
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import JUDGE, RUN, TRY, gathered, made, option, rows_of
-from dhsk.costs import costs_told
+from dhsk.costs import Cost, costs_told
 from dhsk.errors import StoreMismatchError
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.objects.places import (
@@ -53,11 +53,13 @@ from dhsk.objects.places import (
     remove_scratch,
 )
 from dhsk.report import write_report
+from dhsk.report.running import REFRESH_SECONDS, page_of_run
 from dhsk.results.asked import CHOICES, SEARCHES, Fitting, Output, Refit, StratifiedFolds
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import AnyVectorizer, Samples, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
 from dhsk.samples.weighted import TFIDF
+from dhsk.verbosity import Verbosity, verbosity
 
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
@@ -266,7 +268,8 @@ def cv(
     Without kernels and times it looks for the best heat kernel, tries cosine (also on tf-idf or
     log-ratios) and linear (not on counts whose totals differ), and takes what `decide` says.
 
-    Rows of finished kernels are in results.csv while the grid runs. Inner products are removed at
+    While the grid runs, results.csv has the rows of finished kernels, and report.html, which a
+    browser loads again by itself, the candidates that are finished. Inner products are removed at
     the end, unless --store asks for them. The same command goes on after an interrupt, and prints
     the results again after the end; another one replaces them only with --overwrite.
     """
@@ -302,12 +305,13 @@ def cv(
         with (
             noted(out, settings),
             connected_if_asked(cluster, needed=not low_rank and opened.shape[0] > SMALL) as client,
-            _telling_of(out / TABLES[1]),
+            telling_of(out / TABLES[1]),
             show_progress() as progress,
-            costs_told(say_cost),
+            page_of_run(out / PAGE, f"Cross-validation of {samples}", progress) as page,
+            costs_told(partial(_say_cost, out / PAGE)),
             wrong_out(),
         ):
-            run = partial(run, client=client, progress=progress)
+            run = partial(run, client=client, progress=page)
             result = _run(run, samples, out, overwrite=overwrite)
             result = replace(result, settings=settings | {READING: _reading(labels, table)})
             _write(result, opened, out, overwrite=overwrite)
@@ -315,6 +319,13 @@ def cv(
             remove_scratch(out / "fits")
     print_result(result)
     _print_files(out, result, samples, labels, table)
+
+
+def _say_cost(page: Place, cost: Cost) -> None:
+    say_cost(cost)
+    long = (cost.seconds or REFRESH_SECONDS) >= REFRESH_SECONDS / 2  # a guess to a factor of two
+    if long and verbosity() >= Verbosity.USUAL:
+        click.echo(f"page: {page}, rewritten as candidates are finished", err=True)
 
 
 def _cross_validate(*given: Any, **options: Any) -> "CvResult":
@@ -342,17 +353,6 @@ def _run(run: Callable[[], "CvResult"], source: str, out: Place, *, overwrite: b
     return run()
 
 
-@contextmanager
-def _telling_of(table: Place) -> Iterator[None]:
-    """On an interrupt, say where the rows of the finished kernels are."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if table.exists():
-            click.echo(f"finished kernels: {table}", err=True)
-        raise
-
-
 def _open_source(source: str, labels: str | None, table: Reading) -> GramMatrix | Samples:
     """Gram matrix or samples."""
     refuse_bare_column(source, labels)
@@ -364,11 +364,10 @@ def _open_source(source: str, labels: str | None, table: Reading) -> GramMatrix 
 def _write(
     result: "CvResult", opened: GramMatrix | Samples, out: Place, *, overwrite: bool
 ) -> None:
-    """Write the files of a result; remove the model of an overwritten one."""
+    """Write the files of a result, last the one that says it; remove an overwritten model."""
     from dhsk.models.files import save_model
     from dhsk.validation.predictions import write_predictions
 
-    result.to_json(out / "results.json")
     if result.held_out_ is not None:
         samples = opened if isinstance(opened, Samples) else None
         write_predictions(result.held_out_, result.best.point, samples, out / "predictions.csv")
@@ -377,6 +376,7 @@ def _write(
         save_model(result.model_, out / "model.dhsk")
     elif overwrite:
         (out / "model.dhsk").unlink(missing_ok=True)
+    result.to_json(out / "results.json")
 
 
 def _reading(labels: str | None, table: Reading) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+import click
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
@@ -137,6 +138,17 @@ def noted(out: Place, settings: Mapping[str, Any]) -> Iterator[None]:
             elif earlier is not None and note.read_bytes() != earlier:
                 _write(note, earlier)
             raise
+
+
+@contextmanager
+def telling_of(table: Place) -> Iterator[None]:
+    """On an interrupt, say where the rows of the finished kernels are."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if table.exists():
+            click.echo(f"finished kernels: {table}", err=True)
+        raise
 
 
 def _write(note: Place, content: bytes) -> None:

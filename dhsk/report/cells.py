@@ -1,5 +1,7 @@
 """Tables of what was tried: common methods, all cells; and in a notebook."""
 
+from collections.abc import Sequence
+
 from dhsk.report import low_rank
 from dhsk.report.drawing import apart
 from dhsk.report.grid import heat_maps
@@ -112,17 +114,22 @@ _LOW_RANK: Columns[Cell] = {
 }
 
 
-def results_html(results: Results, said: str) -> Html:
-    """Return one line, a table of the best cells, and the heat maps beside it."""
-    columns = {
+def brief_cells(results: Results, cells: Sequence[Cell]) -> Html:
+    """Return a table of cells with their scores alone."""
+    columns: Columns[Cell] = {
         "kernel": lambda cell: cell.kernel_words,
         "C": lambda cell: penalty_text(cell.C),
         f"mean {metric(results)}": lambda cell: score(cell.mean),
         "std": lambda cell: score(cell.std),
     }
+    return listing(cells, columns, class_="numbers")
+
+
+def results_html(results: Results, said: str) -> Html:
+    """Return one line, a table of the best cells, and the heat maps beside it."""
     n = results.unfinished(*results.cells)
     warning = [tag("p", f"{count_of(n, 'fit')} did not converge: see result.report(...)")]
     maps = (tag("figure", apart(svg), style="margin: 0") for svg in heat_maps(results))
-    best = listing(results.cells[:SHOWN], columns)
+    best = brief_cells(results, results.cells[:SHOWN])
     shown = tag("div", best, *maps, style="display: flex; flex-wrap: wrap; gap: 24px")
     return joined([tag("p", said), *(warning if n else []), shown])

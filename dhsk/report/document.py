@@ -11,20 +11,23 @@ from dhsk.objects.places import Place, parse_place, written
 from dhsk.report.markup import Html, joined, tag
 
 
-def write_page(path: str | Place, title: str, head: Html, sections: Sequence[Html]) -> None:
+def write_page(
+    path: str | Place, title: str, head: Html, sections: Sequence[Html], refresh: int = 0
+) -> None:
     """Write a page of a head, links to its sections, and these; empty ones are left out.
 
-    It replaces an older one only once it is whole. InputError if its folder does not exist.
+    It replaces an older one only once it is whole; a browser loads it again after `refresh`
+    seconds, if that is not 0. InputError if its folder does not exist.
     """
     target = parse_place("path", path)
     if isinstance(target, Path) and not target.parent.is_dir():
         raise InputError(f"the folder '{target.parent}' for the report does not exist; create it")
-    page = _document(title, head, _contents(sections), *sections)
+    page = _document(title, refresh, head, _contents(sections), *sections)
     with written(target, "w", encoding="utf-8", newline="\n") as file:
         file.write(page)
 
 
-def _document(title: str, *body: object) -> str:
+def _document(title: str, refresh: int, *body: object) -> str:
     """Return a whole page of a title and the content of its body.
 
     The browser itself refuses to load anything, or to run any script but the one that is named by
@@ -37,6 +40,7 @@ def _document(title: str, *body: object) -> str:
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
         Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        Html(f'<meta http-equiv="refresh" content="{refresh}">' if refresh else ""),
         tag("title", title),
         tag("style", Html(_resource("style.css"))),
     )

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import version
 from typing import Any, Final
 
 import numpy as np
 
 from dhsk.models.pair_fits import DECISIONS
 from dhsk.progress import OnProgress, ignore
-from dhsk.results.columns import ONE_VS_REST, Row
+from dhsk.report.running import tell_found
+from dhsk.results.columns import ONE_VS_REST, Row, rows_by_point, summarise
+from dhsk.results.decision import decide
+from dhsk.results.parts import ChoiceOfBest, Results, SamplesSummary, Timings
 from dhsk.run_progress import RunProgress, passes_reported
 from dhsk.validation.grid import Grid
 
@@ -59,10 +64,12 @@ class GridProgress(RunProgress):
         self.on = ""
         """What the grid is on, if not on all samples, in words."""
         self._prefix, self._fold = "", -1
-        self._scores: dict[tuple[str, float, int | None], dict[int, float]] = {}
+        self._rows: dict[tuple[str, float, int | None], dict[int, Row]] = {}
+        self._grid: Grid | None = None
 
     def begin(self, grid: Grid, ranks: Any = None) -> None:
         """Begin a grid; of low rank, each kernel is fitted at some ranks, all pairs together."""
+        self._grid = grid
         self._folds, self._C, self._decided = len(grid.folds), len(grid.C), ranks is None
         self._work = grid.work if ranks is None else len(ranks)
 
@@ -122,11 +129,37 @@ class GridProgress(RunProgress):
         """Take the scores of a kernel: a mean over all folds may be the best so far."""
         for row in rows:
             fold = row.fold if self._fold < 0 else self._fold
-            own = self._scores.setdefault((self._prefix + row.label, row.C, row.rank), {})
-            own[fold] = row.score
-            mean = float(np.mean(list(own.values())))
+            label = self._prefix + row.label
+            own = self._rows.setdefault((label, row.C, row.rank), {})
+            first = next(iter(own.values()), row)  # has what is said of a cell once
+            own[fold] = replace(
+                row, fold=fold, kernel=self._prefix + row.kernel, label=label,
+                C_scaled=first.C_scaled, trace_error=first.trace_error,
+            )  # fmt: skip
+            mean = float(np.mean([one.score for one in own.values()]))
             if len(own) == self._folds and np.isfinite(mean):
                 self.best = mean if self.best is None else max(self.best, mean)
+        if self._finished:
+            tell_found(self.so_far)
+
+    @property
+    def _finished(self) -> list[Row]:
+        """Rows of all candidates that have one of each fold."""
+        cells = [own for own in self._rows.values() if len(own) == self._folds]
+        return [row for own in cells for row in own.values()]
+
+    def so_far(self) -> Results:
+        """Results of all candidates that are finished, without samples, plan and mistakes."""
+        grid, rows = self._grid, tuple(self._finished)
+        assert grid is not None  # `begin` comes before any fit
+        summary, n = summarise(rows), int(grid.counts.sum())
+        sizes = grid.splitting.sizes(grid.repeats, n)
+        return Results(
+            **grid.described, rows=rows, summary=summary, low_rank=None,
+            best=decide(summary, rows_by_point(rows), sizes).best, choice=ChoiceOfBest("best", 0),
+            samples=SamplesSummary("", n, 0, "", ""), plan=(), trace=0.0, confusion=(),
+            seconds=Timings(0.0, 0.0, 0.0), version=version("dhsk"), created="",
+        )  # fmt: skip
 
     @contextmanager
     def within(self, *, prefix: str | None = None, fold: int | None = None) -> Iterator[None]:

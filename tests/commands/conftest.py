@@ -15,8 +15,8 @@ from distributed import Client
 from dhsk.__main__ import main
 from dhsk.planning.rates import Line, Rates, save_rates
 
-COST = re.compile(r"^.* of disk while it runs, .* stay\n", re.MULTILINE)
-"""Line that says what a run will cost."""
+COST = re.compile(r"^.* of disk while it runs, .* stay\n(page: .*\n)?", re.MULTILINE)
+"""Line that says what a run will cost, and where the page of a long one is."""
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 import dhsk
-from dhsk.__main__ import DONE
+from dhsk.__main__ import DONE, INTERRUPTED
 from dhsk.models.files import load_model
 
 
@@ -104,3 +104,27 @@ def test_map_auto_and_a_model_with_its_weights(run: Any, samples: Any, address: 
     code, _, err = run("gram", "x.npz", "--out", "g", "--map", "tfidf")
     assert code != DONE
     assert "tfidf" in err
+
+
+def test_a_run_that_is_stopped_leaves_a_page_of_what_is_finished(
+    run: Any, samples: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same command goes on, also if that was within the last files, and replaces the page."""
+    words = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", "0.5,1", "--C", "1", "--out", "o")
+    page, so_far = Path("o/report.html"), "This page is of a run that goes on"
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dhsk.report.running.REFRESH_SECONDS", 0)
+    with monkeypatch.context() as stopped:
+        stopped.setattr("dhsk.commands.cv.write_report", stop)
+        code, _, err = run(*words)
+    assert code == INTERRUPTED
+    assert "finished kernels: " in err
+    assert so_far in page.read_text()
+    code, out, _ = run(*words)
+    assert code == DONE
+    assert "nothing is computed again" not in out
+    assert so_far not in page.read_text()
+    assert "next:   open " in out
