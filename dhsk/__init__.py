@@ -3,8 +3,17 @@
 Names are loaded when first used, so that importing the package costs nothing.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+# Not tested, as some libraries have no wheels there; numba calls its own support experimental. The
+# documented mark: `sysconfig` would read the build's Makefile for it.
+if "free-threading build" in sys.version:
+    raise ImportError(
+        f"dhsk does not work with this Python, a free-threaded build ({sys.version.split()[0]}t): "
+        "install the usual build of Python 3.11 or newer, and dhsk there"
+    )
 
 if TYPE_CHECKING:
     from dhsk.bars import show_progress

@@ -54,6 +54,18 @@ def test_importing_loads_nothing_heavy() -> None:
     assert not HEAVY & set(run.stdout.split())
 
 
+def test_free_threaded_builds_are_refused() -> None:
+    """Before anything else fails, with the way out."""
+    build = "3.14.2 free-threading build (main, Nov 2 2026, 10:00:00) [GCC 14.2.0]"
+    code = f"import sys; sys.version = {build!r}; import dhsk"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1] == (
+        "ImportError: dhsk does not work with this Python, a free-threaded build (3.14.2t): "
+        "install the usual build of Python 3.11 or newer, and dhsk there"
+    )
+
+
 @pytest.mark.slow
 def test_estimators_load_neither_stores_nor_lazy_arrays() -> None:
     """Which take half a second, and which few of their users have."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from importlib.util import find_spec
 from typing import Final
+from urllib.request import ProxyHandler, build_opener
 
 import click
 from click.core import ParameterSource
@@ -24,6 +24,9 @@ processes are a tenth faster than threads."""
 CLOSING_SECONDS = 5.0
 """Most time to wait for the answers of a cluster at the end."""
 
+DASHBOARD_SECONDS = 2.0
+"""Most time to wait for its dashboard."""
+
 
 @contextmanager
 def connected(asked: Cluster) -> Iterator[Client]:
@@ -31,14 +34,26 @@ def connected(asked: Cluster) -> Iterator[Client]:
     client = connect(asked.cluster, **asked.how_many)
     with without_logs("distributed.client"), without_logs("distributed.batched"):
         try:
-            if asked.cluster == "local" and verbosity() >= Verbosity.USUAL and find_spec("bokeh"):
-                click.echo(f"dashboard: {client.dashboard_link}", err=True)
+            if verbosity() >= Verbosity.USUAL and (link := dashboard_of(client)):
+                click.echo(f"dashboard: {link}", err=True)
             yield client
         except BaseException:
             _close(client)
             raise
         with undisturbed():
             _close(client)
+
+
+def dashboard_of(client: Client) -> str | None:
+    """Link to the dashboard of a cluster; None if it has none that can be read from here.
+
+    Where bokeh is not installed, Dask serves a page that says only that.
+    """
+    with suppress(KeyError, OSError, ValueError):  # no such service, no answer, no address
+        link = str(client.dashboard_link)
+        with build_opener(ProxyHandler({})).open(link, timeout=DASHBOARD_SECONDS) as answer:
+            return None if b"Dask needs bokeh" in answer.read(100) else link
+    return None
 
 
 def _close(client: Client) -> None:

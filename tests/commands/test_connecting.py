@@ -2,7 +2,9 @@
 
 import logging
 from contextlib import nullcontext
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +24,7 @@ def test_logs_are_silent_for_the_time_of_a_command(monkeypatch: Any, error: Any)
     def close(*, timeout: float) -> None:
         closed.append(timeout)
 
-    client = SimpleNamespace(close=close)
+    client = SimpleNamespace(close=close, dashboard_link=None)
     monkeypatch.setattr(connecting, "connect", lambda *_, **__: client)
     logger = logging.getLogger("distributed.client")
     before = logger.level
@@ -37,6 +39,45 @@ def test_logs_are_silent_for_the_time_of_a_command(monkeypatch: Any, error: Any)
     assert levels == [logging.CRITICAL]
     assert logger.level == before != logging.CRITICAL
     assert closed
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        (b"<title>Dask: Status</title>", True),
+        (b"<p>Dask needs bokeh>=3.1.0</p>", False),
+        (None, False),
+    ],
+    ids=["listens", "bokeh is missing", "nothing listens"],
+)
+def test_the_first_lines_have_the_link_of_a_dashboard_that_answers(
+    page: bytes | None, told: bool, monkeypatch: Any, capsys: Any
+) -> None:
+    """Of any cluster; no port is opened, and no page is promised that is not there."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(page or b"")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        link = f"http://127.0.0.1:{server.server_port}/status"
+        if page is None:
+            server.shutdown()
+            server.server_close()
+        client = SimpleNamespace(close=lambda **_: None, dashboard_link=link)
+        monkeypatch.setattr(connecting, "connect", lambda *_, **__: client)
+        with connecting.connected(Cluster("tcp://10.0.0.1:8786", None, None)):
+            pass
+        server.shutdown()
+        thread.join()
+    assert capsys.readouterr().err == (f"dashboard: {link}\n" if told else "")
 
 
 @pytest.mark.parametrize(
