@@ -10,7 +10,6 @@ the seconds, or by more than 1.3 and some megabytes in the others. ``--only digi
 of the runs.
 """
 
-import argparse
 import os
 import re
 import subprocess
@@ -27,6 +26,7 @@ import numpy as np
 import psutil
 from defaults import line, mnist, newsgroups, of_scikit_learn, tumours
 from memory import tree_bytes
+from records import parsed, parser_of, record
 from scipy.sparse import issparse, save_npz
 
 from dhsk.costs import BRIEF_SECONDS
@@ -57,6 +57,7 @@ RUNS: Mapping[str, tuple[str, str]] = {
     "MNIST 2,000, cv, s and C": ("MNIST 2000", "cv --time-scale 0.5,1 --C 1,10"),
     "MNIST 6,000, cv, s and C": ("MNIST 6000", "cv --time-scale 0.5,1 --C 1,10"),
     "MNIST 6,000, cv, rank": ("MNIST 6000", "cv --time-scale 0.5,1 --C 1,10 --rank 1000"),
+    "MNIST 60,000, cv": ("MNIST 60000", "cv"),
     "posts 1,500, cv": ("posts 1500", "cv"),
     "posts 3,000, cv": ("posts 3000", "cv"),
     "posts 1,500, cv, both maps": ("posts 1500", "cv --map auto"),
@@ -194,10 +195,9 @@ def run(words: str, X: Any, y: Any, folder: Path) -> Measured:
 
 def main() -> None:
     """Print a row a run."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("DHSK_DATA"))
+    parser = parser_of(__doc__, data=True)
     parser.add_argument("--only", default="", help="runs whose names begin so, with semicolons")
-    options = parser.parse_args()
+    options = parsed(parser)
     known, outside = samples(options.data), 0
     names = ["seconds", "processors", "memory", "disk", "stays"]
     print(line(["run", "seconds", "MB of memory", "MB of disk", "MB stay", *names, "outside"]))
@@ -212,6 +212,12 @@ def main() -> None:
         ratios = [f"{ratio:.2f}" for _, ratio in found.ratios()]
         outside += bool(found.outside)
         print(line([name, *cells, *ratios, ", ".join(found.outside) or "-"]), flush=True)
+        told = {"predicted": found.said.memory / 1e9}
+        record("memory", f"{name}, as a command", found.memory / 1e9, "GB", told)
+        if words.startswith("cv"):
+            record(
+                "search", f"{name}, as a command", seconds, "s", {"predicted": found.said.seconds}
+            )
     print(f"{outside} runs outside; {core_count()} cores, load {os.getloadavg()[0]:.1f} at the end")
 
 

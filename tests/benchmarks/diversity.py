@@ -6,16 +6,17 @@ eigenvalues by numpy, which takes N^3 steps and N^2 numbers.
 """
 
 import resource
-import sys
 import time
 from typing import Any
 
 import numpy as np
+from records import parsed, parser_of, record
 
 import dhsk
 from dhsk.gram.diversity import WHOLE
 
 SCALE = 0.3
+WORDS = {"rke": "Renyi kernel entropy", "vendi": "Vendi score to 1 %"}
 
 
 def samples(n: int, dim: int = 100) -> Any:
@@ -36,24 +37,25 @@ def timed(score: Any) -> tuple[float, float, int]:
 
 def main() -> None:
     """Print both tables."""
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    parser = parser_of(__doc__)
+    parser.add_argument("n", nargs="?", type=int, default=100_000)
+    n = parsed(parser).n
     X = samples(n)
     for some in (WHOLE, WHOLE + 1000):  # all eigenvalues, and the estimate
         G = dhsk.compute_gram(X[:some], dhsk.HeatKernel.at_scale(100, SCALE))
         begun = time.perf_counter()
         p = np.linalg.eigvalsh(G[:, :] / some)
         p = p[p > 0]
-        exact = float(np.exp(-(p * np.log(p)).sum()))
-        print(f"numpy, {some:,} samples: {exact:.3f}, {time.perf_counter() - begun:.1f} s")
+        exact, theirs = float(np.exp(-(p * np.log(p)).sum())), time.perf_counter() - begun
         found, seconds, passes = timed(G.vendi)
-        off = abs(found / exact - 1)
-        print(f"vendi, {some:,} samples: off by {off:.1e}, {passes} passes, {seconds:.1f} s")
+        record("methods", f"Vendi score, {some:,} x 100", seconds, "s", {"numpy eigvalsh": theirs})
+        print(f"  {exact:.3f}, vendi off by {abs(found / exact - 1):.1e}, {passes} passes")
     G = dhsk.compute_gram(X, dhsk.HeatKernel.at_scale(100, SCALE), dtype="float32")
-    for name in ("rke", "vendi"):
+    for name in WORDS:
         found, seconds, passes = timed(getattr(G, name))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"{name}, {n:,} samples: {found:.2f}, {passes} passes, {seconds:.0f} s, "
-              f"{memory:.2f} GiB")  # fmt: skip
+        record("methods", f"{WORDS[name]}, {n:,} x 100, float32", seconds, "s")
+        print(f"  {found:.2f}, {passes} passes, {memory:.2f} GiB")
 
 
 if __name__ == "__main__":

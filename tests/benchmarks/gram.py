@@ -20,6 +20,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
+from records import parsed, parser_of, record
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
 import dhsk
@@ -126,9 +127,10 @@ def to_disk(_: argparse.Namespace) -> None:
         print(f"  {what:<24} {time_taken:6.2f} s")
     floor = max(found["product"], found["write"])
     floor64 = max(found["product, float64"], found["write"])
-    print(f"N = 20,000, float32: {found['dhsk'] / floor:.2f} times the slower of product and disk")
-    print(f"with float64 products: {found['dhsk, float64 products'] / floor64:.2f} times theirs")
-    print(f"dask's (X @ X.T).map_blocks(series): {found['dask'] / found['dhsk']:.1f} times dhsk")
+    peers = {"products or disk alone": floor, "dask's map_blocks": found["dask"]}
+    record("gram", "20,000 samples to the disk, float32", found["dhsk"], "s", peers, runs=5)
+    what, own = "20,000 samples to the disk, float64 products", found["dhsk, float64 products"]
+    record("gram", what, own, "s", {"products or disk alone": floor64}, runs=5)
 
 
 def several(_: argparse.Namespace) -> None:
@@ -140,10 +142,8 @@ def several(_: argparse.Namespace) -> None:
         grams = dhsk.compute_gram(X, kernels, **options)
         one = dhsk.compute_gram(X, kernels[2], **options)
         found = best({"seven": lambda g=grams: g @ v, "one": lambda g=one: g @ v}, repeats=4)  # type: ignore[misc]
-        print(
-            f"seven kernels in one pass, {options.get('product_dtype', 'float64')}:"
-            f" {found['seven'] / found['one']:.2f} times one ({found['one']:.2f} s)"
-        )
+        what = f"seven time scales in one pass, {options.get('product_dtype', 'float64')}"
+        record("gram", what, found["seven"], "s", {"one time scale": found["one"]}, runs=4)
 
 
 def growth(_: argparse.Namespace) -> None:
@@ -160,8 +160,15 @@ def growth(_: argparse.Namespace) -> None:
 
             found = best({"all": compute}, repeats=4, folder=folder)  # the first starts things
             per_entry[n] = found["all"] / (n * n / 2) * 1e9
-            print(f"  N = {n:,}: {per_entry[n]:.2f} ns an entry")
-    print(f"40,000 against 10,000 samples: {per_entry[40_000] / per_entry[10_000]:.2f} times")
+    peers = {"at 10,000 samples": per_entry[10_000]}
+    record(
+        "gram",
+        "an entry to the disk, 40,000 samples",
+        per_entry[40_000],
+        "ns an entry",
+        peers,
+        runs=4,
+    )
 
 
 def recompute(_: argparse.Namespace) -> None:
@@ -181,10 +188,8 @@ def recompute(_: argparse.Namespace) -> None:
                     tile.T @ V[tiling.rows(i)]
 
         found = best({"products alone": floor, "G @ V": lambda: G @ V}, repeats=2)
-    for what, time_taken in found.items():
-        print(f"  {what:<24} {time_taken:6.2f} s")
-    ratio = found["G @ V"] / found["products alone"]
-    print(f"N = 50,000, k = {k}: G @ V takes {ratio:.2f} times X X' and K V alone")
+    peers = {"products alone": found["products alone"]}
+    record("gram", f"G @ V, 50,000 samples, {k} columns", found["G @ V"], "s", peers, runs=2)
 
 
 def sparse(arguments: argparse.Namespace) -> None:
@@ -210,11 +215,8 @@ def sparse(arguments: argparse.Namespace) -> None:
         save_npz(Path(name) / "posts.npz", csr_matrix(X))
         command = f"-m dhsk gram {name}/posts.npz --out {name}/c --dtype float32 --memory 1GB"
         subprocess.run([sys.executable, *command.split()], check=True)  # its last table has memory
-    print(
-        f"20 Newsgroups, {X.shape[0]:,} x {X.shape[1]:,} CSR: dhsk {found['dhsk']:.1f} s, scipy's"
-        f" product and numpy's parametrix {found['scipy']:.1f} s:"
-        f" {found['scipy'] / found['dhsk']:.2f} times as long"
-    )
+    what = f"{X.shape[0]:,} posts with all {X.shape[1]:,} words"
+    record("gram", what, found["dhsk"], "s", {"scipy product, kernel by numpy": found["scipy"]})
 
 
 def word_counts(file: Path) -> "csr_array[Any, tuple[int, int]]":
@@ -238,10 +240,7 @@ SECTIONS = {
 
 def main() -> None:
     """Run the sections asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", help=", ".join(SECTIONS))
-    parser.add_argument("--data", default=os.environ.get("DHSK_DATA"))
-    arguments = parser.parse_args()
+    arguments = parsed(parser_of(__doc__, SECTIONS, data=True))
     for name in arguments.sections or SECTIONS:
         SECTIONS[name](arguments)
 

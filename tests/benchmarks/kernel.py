@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from records import parsed, parser_of, record
 from threadpoolctl import threadpool_limits
 
 from dhsk.kernels import HeatKernel, HeatTimeDerivative
@@ -25,6 +26,8 @@ KERNELS = [  # dim, and time scale
     (50, 0.05), (50, 0.5), (393, 1.0), (784, 0.7), (1000, 0.2), (10_000, 0.05),
     (1_000_000, 0.2), (1_000_000, 1.0),
 ]  # fmt: skip
+RECORDED = 11
+"""Of `KERNELS`: images of digits, whose derivative is kept."""
 HARD = [  # dim, and time
     (2, 0.004), (3, 0.004), (5, 0.004), (10, 0.01), (50, 0.01),
 ]  # fmt: skip
@@ -98,6 +101,9 @@ def print_derivatives() -> None:
             f" {derivative.error_bound.relative:10.1e}"
             f" {profile.single.error.absolute / profile.largest:10.1e}"
         )
+        if (dim, t) == pairs[RECORDED]:
+            (of_kernel, own), what = costs[0], f"derivative in time, {dim} features, s = 0.7"
+            record("kernels", what, own, "ns an entry", {"the kernel itself": of_kernel}, runs=100)
 
 
 def in_turn(
@@ -134,10 +140,8 @@ def print_tiles() -> None:
 
         tile()
         alone, whole = seconds(multiply, 5), seconds(tile, 5)
-        print(
-            f"tile {TILE} x {TILE}, d = {DIM}, {number.__name__}: {whole / alone:.3f} times its"
-            f" product ({alone:.3f} s)"
-        )
+        what = f"tile of {TILE:,} x {TILE:,}, {DIM} features, {number.__name__}"
+        record("kernels", what, whole, "s", {"its matrix product alone": alone}, runs=5)
 
 
 def by_recurrence(dim: int, weights: NDArray[np.float64], c: NDArray[np.float64]) -> None:
@@ -168,14 +172,13 @@ def print_speed_up() -> None:
         slow = seconds(lambda c=c: by_recurrence(dim, weights, c), 10)  # type: ignore[misc]
         values = c.reshape(1, -1).copy()
         fast = seconds(lambda v=values: kernel.of_product(v, norms, norms), 30)  # type: ignore[misc]
-        print(
-            f"dim {dim}, scale {scale}, {size} entries: numpy recurrence of {weights.size} levels"
-            f" {slow / size * 1e9:.1f} ns, {slow / fast:.0f} times the kernel's"
-            f" {fast / size * 1e9:.2f} ns"
-        )
+        own, theirs = (taken / size * 1e9 for taken in (fast, slow))
+        what = f"{size:,} values at once, {dim} features, s = {scale}"
+        record("kernels", what, own, "ns an entry", {"numpy, term by term": theirs}, runs=10)
 
 
 if __name__ == "__main__":
+    parsed(parser_of(__doc__))
     with threadpool_limits(1):
         print_costs()
         print_derivatives()

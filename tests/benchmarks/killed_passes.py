@@ -9,7 +9,6 @@ Results of one, two and three threads are compared too, and those of workers, wh
 where they have other blocks: in regressions whose matrix is in memory, or computed by rows.
 """
 
-import argparse
 import multiprocessing
 import os
 import signal
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 from numpy.typing import NDArray
+from records import parsed, parser_of, record
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
@@ -403,14 +403,13 @@ def kill_often(
 
 def main() -> None:
     """Kill each case, and print a line for each place."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="*", choices=[[], *CASES], default=[])
+    parser = parser_of(__doc__, CASES)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--on", choices=PLACES, help="only there, without other numbers of threads")
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = parsed(parser)
     rng, failures = np.random.default_rng(options.seed), 0
-    for name in options.cases or CASES:
+    for name in options.sections or CASES:
         with tempfile.TemporaryDirectory() as temporary:
             results: dict[str, Arrays] = {}
             for where in [options.on] if options.on else PLACES:
@@ -435,7 +434,9 @@ def main() -> None:
             alike = {where: same(whole, other) for where, other in results.items()}
             failures += not (alike["1 threads"] and alike["3 threads"])
             print(f"{name:18} the same bits as of two threads: {alike}", flush=True)
-    print(f"{failures} failures")
+    cases = len(options.sections or CASES)
+    what = f"{cases} methods of many passes, each killed {options.kills} times and more"
+    record("interruption", what, failures, "results with another bit")
     if failures:
         raise SystemExit(1)
 

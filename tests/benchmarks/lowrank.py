@@ -7,7 +7,6 @@ samples, drawn by `counts`, to a temporary folder: 1.6 GB at the most.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from records import parsed, parser_of, record
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -92,17 +92,16 @@ def to_mnist(options: argparse.Namespace) -> None:
     for scale, C in ((1.0, 1.0), (0.7, 1.0)):
         theirs, their_accuracy = by_numpy(options.data, 2000, scale, C)
         ours, accuracy = by_dhsk(options.data, 2000, scale, C)
-        print(
-            f"MNIST, k = 2000, s = {scale:g}: {ours / theirs:.3f} times numpy and LinearSVC, "
-            f"test accuracy {accuracy - their_accuracy:+.4f}",
-            flush=True,
-        )
+        what, scores = f"MNIST, 2,000 landmarks, s = {scale:g}", (accuracy, their_accuracy)
+        peers = {"LinearSVC on features by numpy": theirs}
+        record("low_rank", what, ours, "s", peers, scores=scores)
 
 
 def to_rank(options: argparse.Namespace) -> None:
     """Rank at which the exact machine's accuracy is near."""
     for k in (2000, 2500, 3000, 3500, 4000):
-        by_dhsk(options.data, k, 0.7, 10.0)
+        taken, score = by_dhsk(options.data, k, 0.7, 10.0)
+        record("low_rank", f"MNIST, {k:,} landmarks, C = 10", taken, "s", scores=[score])
 
 
 # Many samples
@@ -175,13 +174,21 @@ def to_million(options: argparse.Namespace) -> None:
     del options
     found = [trained(n, "6GB") for n in SIZES]
     each = [one["seconds"] / n for one, n in zip(found, SIZES, strict=True)]
+    told(SIZES[-1], found[-1], 6.0)
     print(f"time a sample at {SIZES[-1]:,}: {each[-1] / each[0]:.2f} times that at {SIZES[0]:,}")
 
 
 def to_streamed(options: argparse.Namespace) -> None:
     """Four million samples, read once in every pass: less memory than they take is allowed."""
     del options
-    trained(STREAMED, "1500MB")
+    told(STREAMED, trained(STREAMED, "1500MB"), 1.5)
+
+
+def told(n: int, found: dict[str, Any], allowed: float) -> None:
+    """Say time and memory, of so many GB."""
+    what = f"{n:,} x {FEATURES}, 1,000 landmarks, five classes"
+    record("low_rank", what, found["seconds"], "s", scores=[found["accuracy"]])
+    record("memory", what, found["bytes"] / 1e9, "GB", {"allowed": allowed})
 
 
 # LIBLINEAR
@@ -223,7 +230,9 @@ def to_liblinear(options: argparse.Namespace) -> None:
                 worst["coefficients"] = max(worst["coefficients"], float(apart))
                 worst["objective"] = max(worst["objective"], short)
                 print(f"  {name}, C = {C:g}: coefficients {apart:.1e}, objective {short:.1e} apart")
-    print(f"LIBLINEAR, 28 problems: at most {worst} apart")
+    for name, most in worst.items():
+        what = f"{name} beside LIBLINEAR's, 28 problems"
+        record("agreement", what, most, "relative difference at most")
 
 
 SECTIONS = {
@@ -237,12 +246,10 @@ SECTIONS = {
 
 def main() -> None:
     """Read the command line and run the sections."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], default=[])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DHSK_DATA", "data")))
+    parser = parser_of(__doc__, SECTIONS, data=True)
     parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--memory", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser)
     if options.train is not None:
         train(options.train, options.memory)
         return

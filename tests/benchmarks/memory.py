@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+from records import parsed, parser_of, record
 from scipy.sparse import csr_matrix, random_array, save_npz
 
 from dhsk.units import parse_bytes
@@ -151,27 +152,30 @@ def measure_allowed(command: str, kind: str, allowed: str, folder: Path) -> floa
 
 def print_allowed(commands: list[str]) -> int:
     """Print a line a run; how many took more than they were allowed."""
-    over = 0
+    over = runs = 0
     for command in commands:
         for kind in KINDS:
             for allowed in ALLOWED[command][1]:
                 with tempfile.TemporaryDirectory() as folder:
                     seen = measure_allowed(command, kind, allowed, Path(folder))
-                over += seen > parse_bytes(allowed)
+                runs, over = runs + 1, over + (seen > parse_bytes(allowed))
                 said = f"{seen / 1e6:.0f} MB" if seen else "refused"
                 print(f"{command:<6} {kind:<7} {allowed:>6} {said:>8}", flush=True)
+    what = f"commands ({', '.join(commands)}) above the memory they were allowed"
+    record("memory", what, over, f"of {runs} runs")
     return over
 
 
 def main() -> None:
     """Print a line a job."""
-    if sys.argv[1:2] == ["allowed"]:
-        sys.exit(print_allowed(sys.argv[2:] or list(ALLOWED)))
-    print(f"{'job':<28} {'predicted':>10} {'measured':>10} {'ratio':>6}")
+    given = parsed(parser_of(__doc__, ["allowed", *ALLOWED])).sections
+    if given:
+        commands = [name for name in given if name in ALLOWED] or list(ALLOWED)
+        sys.exit(print_allowed(commands))
     with tempfile.TemporaryDirectory() as folder:
         for name, job in JOBS.items():
             said, seen = measure(job, Path(folder))
-            print(f"{name:<28} {said / 1e6:>7.0f} MB {seen / 1e6:>7.0f} MB {said / seen:>6.2f}")
+            record("memory", f"dhsk gram, {name}", seen / 1e9, "GB", {"predicted": said / 1e9})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ made a small graph before; "new" is `transform` of 2,000 more samples. A method'
 seconds of processors, in brackets, depend less on what else the machine does.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from operations import status
+from records import parsed, parser_of, record
 from sklearn.neighbors import KNeighborsTransformer
 
 import dhsk
@@ -65,12 +65,12 @@ def measure(name: str, n: int, data: Path | None) -> None:
 
 def main() -> None:
     """Run each method in turns."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path)
+    parser = parser_of(__doc__)
+    parser.add_argument("--data", type=Path)  # without it samples are made up
     parser.add_argument("--n", type=int, default=20_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--one", choices=METHODS)
-    given = parser.parse_args()
+    given = parsed(parser)
     if given.one:
         measure(given.one, given.n, given.data)
         return
@@ -81,6 +81,7 @@ def main() -> None:
             runs.append(json.loads(subprocess.check_output(command, text=True)))
     print(f"N = {given.n:,}; load of the machine {os.getloadavg()[0]:.1f}")
     expected = np.array(found["scikit-learn, brute"][0][-1])
+    taken, peaks = {}, {}
     for name, runs in found.items():
         whole, new, spent = (min(run[part] for run in runs) for part in (0, 1, 2))
         before, peak = runs[0][3:5]
@@ -90,6 +91,12 @@ def main() -> None:
             f"{before:6.0f} MiB before, {peak:6.0f} MiB at most; "
             f"{same:.4f} of the neighbours as scikit-learn's"
         )
+        taken[name], peaks[name] = whole, (peak - before) / 1024 * 1.073741824
+    what = f"15 neighbours of {given.n:,} {'images of MNIST' if given.data else 'x 100'}"
+    (first, second, peer), name = METHODS, "KNeighborsTransformer, brute force"
+    for own, words in ((first, what), (second, f"{what}, float32")):
+        record("methods", words, taken[own], "s", {name: taken[peer]}, runs=given.repeats)
+        record("memory", words, peaks[own], "GB", {name: peaks[peer]}, runs=given.repeats)
 
 
 if __name__ == "__main__":

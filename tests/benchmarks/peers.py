@@ -18,12 +18,14 @@ from pathlib import Path
 
 import numpy as np
 from flint import arb, ctx
+from records import parsed, parser_of, record
 from scipy.special import eval_gegenbauer
 
 from dhsk import HeatKernel
 from dhsk.arrays import Floats
 
-PEER = "geometric_kernels==1.0.1"
+PEER = "GeometricKernels==1.0.1"
+PACKAGE = PEER.replace("cK", "c_k").lower()
 DIMS = (3, 10, 100, 150, 393, 1000)
 SCALES = (1.0, 0.5)
 LEVELS = (None, 60)
@@ -150,7 +152,7 @@ def run_peer(cases: list[tuple[int, float]], cosines: Floats) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin" / "python")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", PEER], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", PACKAGE], check=True)
         command = [python, "-W", "ignore", "-c", PEER_PROGRAM]
         # Threads of BLAS gain nothing in these small products, and wait long on a busy machine.
         env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
@@ -166,14 +168,14 @@ def _relative_to_first(result: Result) -> Result:
     return Result(values / at_one if np.isfinite(at_one) else values, result.nanoseconds)
 
 
-def errors(values: Floats, truth: list[arb]) -> str:
-    """Worst relative and worst absolute error, or what the method gave where it failed."""
+def worst(values: Floats, truth: list[arb]) -> tuple[float, float] | None:
+    """Worst relative and worst absolute error; None where the method failed."""
     if not np.isfinite(values).all():
-        return ", ".join(sorted({str(v) for v in values.tolist() if not math.isfinite(v)}))
+        return None
     with ctx.workprec(400):
         apart = [abs(arb(float(value)) - k) for value, k in zip(values, truth, strict=True)]
         relative = max(float((gap / k).mid()) for gap, k in zip(apart, truth, strict=True))
-        return f"{relative:.0e}, {max(float(gap.mid()) for gap in apart):.0e}"
+        return relative, max(float(gap.mid()) for gap in apart)
 
 
 def speed(nanoseconds: float) -> str:
@@ -183,6 +185,7 @@ def speed(nanoseconds: float) -> str:
 
 def main() -> None:
     """Print the table, a row a case: each error cell is worst relative, worst absolute."""
+    parsed(parser_of(__doc__))
     cosines = np.random.default_rng(0).uniform(-1, 1, N_COSINES)
     scales = [(n, scale) for n in DIMS for scale in SCALES]
     cases = [(n, HeatKernel.at_scale(n, scale).time) for n, scale in scales]
@@ -200,9 +203,23 @@ def main() -> None:
         results = [run_dhsk(n, t, cosines), *(next(peer) for _ in LEVELS), run_scipy(n, t, cosines)]
         smallest = min(float(k.mid()) for k in truth)
         cells = [f"{n}", f"{scale:g}", f"{smallest:.0e}"]
-        cells += [errors(result.values, truth) for result in results]
+        errors = [worst(result.values, truth) for result in results]
+        cells += ["{:.0e}, {:.0e}".format(*one) if one else "fails" for one in errors]
         cells += [speed(result.nanoseconds) for result in results]
         print("| " + " | ".join(cells) + " |", flush=True)
+        told(f"{n} features, s = {scale:g}", results, errors)
+
+
+def told(what: str, results: list[Result], errors: list[tuple[float, float] | None]) -> None:
+    """Say speed and relative error beside the peer at its default, and scipy."""
+    times = [one.nanoseconds if math.isfinite(one.nanoseconds) else None for one in results]
+    relative = [one[0] if one else None for one in errors]
+    for topic, words, unit, found in (
+        ("kernels", what, "ns an entry", times),
+        ("agreement", f"values in {what}", "relative error", relative),
+    ):
+        peers = {PEER: found[1], "scipy, Gegenbauer": found[3]}
+        record(topic, words, found[0] or 0.0, unit, peers)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from records import parsed, parser_of, record
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
@@ -92,16 +93,13 @@ def compare(name: str, model: dhsk.HeatSVC, X: NDArray[Any], dtype: str) -> None
     """Print the ratio of prediction and products, each measured three times in turn."""
     support = np.asarray(model.support_vectors_)
     model.predict(X[:ROWS])
-    ratios = []
-    for _ in range(3):
-        alone = seconds(lambda: products(X, support, dtype))
-        taken = seconds(lambda: model.predict(X))
-        ratios.append(taken / alone)
-    print(
-        f"{name}, {dtype}: {len(X):,} samples, {len(support):,} support vectors in {taken:.2f} s, "
-        f"{np.median(ratios):.2f} times the products alone ({alone:.2f} s)",
-        flush=True,
-    )
+    turns = [
+        (seconds(lambda: model.predict(X)), seconds(lambda: products(X, support, dtype)))
+        for _ in range(3)
+    ]
+    taken, alone = sorted(turns, key=lambda turn: turn[0] / turn[1])[1]
+    what = f"predict {len(X):,} x {X.shape[1]} on {len(support):,} support vectors, {name}, {dtype}"
+    record("svm", what, taken, "s", {"products alone": alone}, runs=3)
 
 
 def to_mnist(options: argparse.Namespace) -> None:
@@ -127,7 +125,7 @@ def to_small(options: argparse.Namespace) -> None:
     model = dhsk.HeatSVC(C=10.0, time_scale=0.5).fit(X, y)
     for n in (1, 100, len(X)):
         taken = seconds(lambda n=n: model.predict(X[:n]), 30)  # type: ignore[misc]
-        print(f"digits, {n:,} samples, {len(model.support_)} support vectors: {1e3 * taken:.2f} ms")
+        record("svm", f"predict {n:,} digits", 1e3 * taken, "ms", runs=30)
 
 
 def to_memory(options: argparse.Namespace) -> None:
@@ -172,11 +170,8 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 def main() -> None:
     """Run the sections asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", help=", ".join(SECTIONS))
-    parser.add_argument("--data", type=Path, default=os.environ.get("DHSK_DATA") or None)
-    options = parser.parse_args()
-    options.data = None if options.data is None else Path(options.data)
+    parser = parser_of(__doc__, SECTIONS, data=True)
+    options = parsed(parser)
     if options.data is None and (not options.sections or "mnist" in options.sections):
         parser.error("give --data DIR or set DHSK_DATA")
     for section in options.sections or SECTIONS:

@@ -6,12 +6,12 @@ fitted within 4 GB. Of the first 10,000 both forms are fitted, which differ by r
 """
 
 import os
-import sys
 import time
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from records import parsed, parser_of, record
 
 import dhsk
 from dhsk.systems import peak_resident
@@ -32,25 +32,29 @@ def communities(n: int) -> tuple[Any, Any]:
     return X, y
 
 
-def fitted(X: Any, y: Any) -> tuple[Any, str]:
-    """The model, and its seconds and the memory at the peak."""
+def fitted(X: Any, y: Any) -> tuple[Any, float]:
+    """The model, and its seconds; the memory at the peak is printed."""
     begun = time.perf_counter()
     model = dhsk.HeatSVC(time_scale=1.0, sphere_map="clr", memory="4GB").fit(X, y)
     seconds, peak = time.perf_counter() - begun, peak_resident(os.getpid()) / 2**30
-    words = f"{seconds:.0f} s, {peak:.2f} GiB at the peak"
-    return model, f"{X.shape[0]:,} samples, {len(model.support_):,} support vectors: {words}"
+    print(f"  {len(model.support_):,} support vectors, {peak:.2f} GiB at the peak")
+    return model, seconds
 
 
 def main() -> None:
     """Print the fits."""
-    X, y = communities(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
+    parser = parser_of(__doc__)
+    parser.add_argument("n", nargs="?", type=int, default=100_000)
+    X, y = communities(parsed(parser).n)
     print(f"sparse, {X.nnz / X.shape[0]:.0f} counts a sample")
-    print(fitted(X, y)[1])
+    what = "SVM on log-ratios of {:,} sparse samples, 5,000 taxa"
+    record("methods", what.format(len(y)), fitted(X, y)[1], "s")
     some, new = slice(0, 10_000), X[-1000:]
-    sparse, words = fitted(X[some], y[some])
+    sparse, seconds = fitted(X[some], y[some])
     dense, of_dense = fitted(X[some].toarray(), y[some])
     off = np.abs(sparse.decision_function(new) - dense.decision_function(new.toarray())).max()
-    print(f"{words}\ndense, {of_dense}\ndecisions differ by {off:.1e}")
+    record("methods", what.format(10_000), seconds, "s", {"the same, dense": of_dense})
+    print(f"decisions differ by {off:.1e}")
     kernel = dhsk.HeatKernel.at_scale(TAXA, 1.0)
     one, other = (
         dhsk.compute_gram(Z, kernel, sphere_map="clr", dtype="float64")[:]

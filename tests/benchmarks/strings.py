@@ -73,8 +73,8 @@ def count(file: str, length: int, options: dict[str, Any]) -> None:
     assert len(substrings) == counts.shape[1]
 
 
-def measure(file: Path, size: int, length: int, name: str, options: dict[str, Any]) -> None:
-    """Run one case, and print its row."""
+def measure(file: Path, size: int, length: int, name: str, options: dict[str, Any]) -> float:
+    """Run one case, print its row, and return its MB a second of the processor."""
     words = [sys.executable, __file__, "count", str(file), str(length), json.dumps(options)]
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     run = subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ | one)
@@ -84,6 +84,7 @@ def measure(file: Path, size: int, length: int, name: str, options: dict[str, An
         f" {own:6.2f} {system:6.2f} {n:8.0f} {dim:10.0f} {nnz / MB:8.1f}"
         f" {held / MB:8.0f} {(after - before) / MB:8.0f} {after / MB:6.0f}"
     )
+    return size / own / MB
 
 
 def main() -> None:
@@ -91,8 +92,13 @@ def main() -> None:
     if sys.argv[1:2] == ["count"]:
         count(sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4]))
         return
-    given = [int(word) for word in sys.argv[1:]]
-    megabytes, length = (*given, *(50, 8)[len(given) :])
+    from records import parsed, parser_of, record  # loads what `count` measures
+
+    parser = parser_of(__doc__)
+    parser.add_argument("megabytes", nargs="?", type=int, default=50)
+    parser.add_argument("length", nargs="?", type=int, default=8)
+    given = parsed(parser)
+    megabytes, length = given.megabytes, given.length
     print(
         f"{megabytes} MB, substrings of {length}; MB/s: processor, wall clock, whole process;"
         " seconds: processor, system; MB"
@@ -106,7 +112,9 @@ def main() -> None:
         write_files(folder, int(megabytes * MB))
         for case, (file, options) in CASES.items():
             size = (folder / file.removesuffix(".gz")).stat().st_size
-            measure(folder / file, size, length, case, options)
+            rate = measure(folder / file, size, length, case, options)
+            what = f"substrings of {length} letters: {case}"
+            record("texts", what, rate, "MB/s of processor")
 
 
 if __name__ == "__main__":

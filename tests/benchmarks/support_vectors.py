@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from mixtures import write_samples
 from numpy.typing import NDArray
+from records import parsed, parser_of, record
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from svm import mnist
@@ -49,7 +50,8 @@ SHORT = 100_000
 REPEATS = 3
 KILLS = 20
 NOISE = (0.0, 0.1)
-SOLVERS = ("libsvm", "intelex", "dhsk")
+PEERS = {"libsvm": "LIBSVM", "intelex": PEER}
+SOLVERS = (*PEERS, "dhsk")
 
 Found = dict[str, Any]
 Matrix = NDArray[np.float64]
@@ -198,15 +200,6 @@ def words_of(found: Found | None, limit: float) -> str:
     )
 
 
-def ratio(ours: Found | None, theirs: Found | None, limit: float) -> str:
-    """Our time over theirs, or a bound of that ratio where one was stopped."""
-    if ours is None:
-        return "unknown"
-    if theirs is None:
-        return f"less than {ours['seconds'] / limit:.2f}"
-    return f"{ours['seconds'] / theirs['seconds']:.2f}"
-
-
 def apart(ours: Found | None, theirs: Found | None) -> str:
     """Relative difference of dual objectives; below 0 if ours is short of theirs."""
     if ours is None or theirs is None:
@@ -226,12 +219,19 @@ def to_few(options: argparse.Namespace) -> None:
                 print(f"  N = {n:,}, {solver}: {words_of(found[solver], limit)}", flush=True)
         libsvm, intelex, ours = (found[solver] for solver in SOLVERS)
         print(
-            f"few, N = {n:,}: {ratio(ours, libsvm, limit)} times LIBSVM, "
-            f"{ratio(ours, intelex, limit)} times intelex; dual objective {apart(ours, libsvm)} "
-            f"of LIBSVM's, {apart(ours, intelex)} of intelex's",
+            f"few, N = {n:,}: dual objective {apart(ours, libsvm)} of LIBSVM's, "
+            f"{apart(ours, intelex)} of intelex's",
             flush=True,
         )
         if ours is not None:
+            peers = {
+                PEERS[solver]: one["seconds"]
+                for solver, one in found.items()
+                if solver in PEERS and one is not None
+            }
+            runs, what = REPEATS if n < SHORT else 1, f"{n:,} x 100, few support vectors"
+            record("svm", what, ours["seconds"], "s", peers, runs=runs)
+            record("memory", f"SVM of {n:,} x 100", ours["bytes"] / 1e9, "GB", {"allowed": 4.0})
             done.append((n, ours["support"], ours["seconds"]))
     if len(done) > 1:
         size, support, taken = np.log(np.array(done, dtype=np.float64).T)
@@ -253,8 +253,13 @@ def to_mnist(options: argparse.Namespace) -> None:
             tested = "" if one is None else f", test accuracy {one['accuracy']:.4f}"
             text = f"{words_of(one, options.limit)}{tested}"
             print(f"  {noise:.0%} noise, {solver}: {text}", flush=True)
-        times = ratio(found["dhsk"], found["intelex"], options.limit)
-        print(f"mnist, {noise:.0%} noise: {times} times intelex", flush=True)
+        peer, ours = found["intelex"], found["dhsk"]
+        if ours is not None and peer is not None:
+            what = "MNIST, 60,000 images" + (f", {noise:.0%} of labels at random" if noise else "")
+            scores = ours["accuracy"], peer["accuracy"]
+            record("svm", what, ours["seconds"], "s", {PEER: peer["seconds"]}, scores=scores)
+            peers = {PEER: peer["bytes"] / 1e9, "allowed": 4.0}
+            record("memory", f"SVM of {what}", ours["bytes"] / 1e9, "GB", peers)
 
 
 def to_killed(options: argparse.Namespace) -> None:
@@ -268,7 +273,7 @@ def to_killed(options: argparse.Namespace) -> None:
         expected = arrays_of(folder / "whole.npz")
         differ = not equal(expected, arrays_of(folder / "again.npz"))
         print(f"  N = {n:,}: {whole:.1f} s, again {again:.1f} s, equal: {not differ}", flush=True)
-        wrong = int(differ)
+        wrong, both = int(differ), []
         for number, share in enumerate(np.sort(np.random.default_rng(0).random(KILLS))):
             out = folder / f"{number}.npz"
             run_train(folder, out, share * min(whole, again))
@@ -276,12 +281,17 @@ def to_killed(options: argparse.Namespace) -> None:
             taken = run_train(folder, out, None)
             same = equal(expected, arrays_of(out))
             wrong += not same
+            both.append(share * min(whole, again) + taken)
             print(
                 f"  killed after {share * min(whole, again):.1f} s"
                 f"{' (it had ended)' if early else ''}, then {taken:.1f} s; equal: {same}",
                 flush=True,
             )
-    print(f"killed: {wrong} of {KILLS + 1} models differ", flush=True)
+    what = f"SVM of {n:,} x 100, killed at a random moment, both runs"
+    mean, peers = float(np.mean(both)), {"undisturbed": min(whole, again)}
+    record("interruption", what, mean, "s", peers, runs=KILLS)
+    told = f"of {KILLS + 1} models equal, bit by bit"
+    record("interruption", f"SVM of {n:,} x 100, killed and resumed", KILLS + 1 - wrong, told)
     if wrong:
         raise SystemExit(1)
 
@@ -338,8 +348,10 @@ def to_client(options: argparse.Namespace) -> None:
         for how in ("process", "client"):
             found[how] = fit_apart(options, "client", how, name)
             print(f"  N = {n:,}, {how}: {words_of(found[how], options.limit)}", flush=True)
-    times = ratio(found["client"], found["process"], options.limit)
-    print(f"client, N = {n:,}: {times} times one process", flush=True)
+    client, process = found["client"], found["process"]
+    if client is not None and process is not None:
+        peers = {"one process, two threads": process["seconds"]}
+        record("svm", f"{n:,} x 100 on two workers of Dask", client["seconds"], "s", peers)
 
 
 SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
@@ -352,15 +364,13 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 def main() -> None:
     """Read the command line and run the sections."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], default=[])
-    parser.add_argument("--data", type=Path, default=os.environ.get("DHSK_DATA") or None)
+    parser = parser_of(__doc__, SECTIONS, data=True)
     of_sizes = "numbers of samples; killed and client take the first"
     parser.add_argument("--sizes", type=int, nargs="+", help=of_sizes)
     parser.add_argument("--limit", type=float, default=600.0, help="seconds of one process")
     parser.add_argument("--intelex", help="interpreter that has scikit-learn-intelex")
     parser.add_argument("--fit", nargs="+", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser)
     if options.fit is not None:
         fit_here(options.sections[0], options.fit[0], options.fit[1:])
         return

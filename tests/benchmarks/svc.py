@@ -26,9 +26,10 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from records import parsed, parser_of, record
 from scipy.sparse import csr_array, load_npz, save_npz
 from sklearn.datasets import make_friedman1
-from support_vectors import MEMORY, SOLVERS, environment, intelex_installed
+from support_vectors import MEMORY, PEERS, SOLVERS, environment, intelex_installed
 
 import dhsk
 from dhsk.commands.outcome import TreeMemory
@@ -310,16 +311,15 @@ def plot(results: dict[str, dict[str, dict[str, Any]]], path: Path) -> None:
 
 def main() -> None:
     """Run the sets that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sets", nargs="*", choices=[*CASES, []], metavar="SET")
+    parser = parser_of(__doc__, CASES)
     parser.add_argument("--intelex", help="interpreter that has scikit-learn-intelex")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each fit")
     parser.add_argument("--plot", type=Path, help="picture of the ratios")
     parser.add_argument("--solvers", default=",".join(SOLVERS))
     parser.add_argument("--fit", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser)
     if options.fit:
-        print(json.dumps(fit_here(options.fit[0], options.sets[0], Path(options.fit[1]))))
+        print(json.dumps(fit_here(options.fit[0], options.sections[0], Path(options.fit[1]))))
         return
     if options.intelex is None:
         with intelex_installed() as options.intelex:
@@ -332,7 +332,7 @@ def run(options: argparse.Namespace) -> None:
     """Fit all, and print the table as it grows."""
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     results = {}
-    for name in options.sets or CASES:
+    for name in options.sections or CASES:
         with tempfile.TemporaryDirectory() as folder:
             write(CASES[name], Path(folder))
             found = {
@@ -344,6 +344,10 @@ def run(options: argparse.Namespace) -> None:
             row = row_of(CASES[name], name, found, Path(folder))
         results[name] = found
         print(f"| {' | '.join(row)} |", flush=True)
+        if found["dhsk"]:
+            what = f"{name}, {CASES[name].n:,} samples"
+            peers = {PEERS[one]: found[one]["fit"] for one in PEERS if found[one]}
+            record("svc", what, found["dhsk"]["fit"], "s", peers)
     if options.plot:
         plot(results, options.plot)
 
