@@ -3,7 +3,6 @@
 Run as ``python tests/benchmarks/cluster.py [SECTION ...]``; without sections all run.
 """
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 from distributed import Client
+from records import parsed, parser_of, record
 
 import dhsk
 from dhsk.execution.resources import TASKS_PER_THREAD
@@ -81,6 +81,8 @@ def tls(folder: Path) -> None:
     for name, seconds in least.items():
         print(f"{name}: {report_of(seconds)}")
     print(f"tls / tcp: {report_of(least['tls'] / least['tcp'])}")
+    tiles, plain = least["tls"][2], least["tcp"][2]
+    record("gram", f"{N:,} samples, workers over TLS", tiles, "s", {"over TCP": plain}, runs=ROUNDS)
 
 
 def report_of(values: np.ndarray) -> str:
@@ -122,9 +124,9 @@ def light(folder: Path) -> None:
             done = len(list(executor.run(abs, ((number,) for number in range(tasks)))))
             seconds, own = time.perf_counter() - begin, time.process_time() - own
             spent = spent_by(pid) - clock
+            record("gram", f"Dask's scheduler, {count} workers", 1e3 * spent / done, "ms a task")
             print(
-                f"{count} workers: {done / seconds:,.0f} tasks a second, all on this machine; "
-                f"{1e3 * spent / done:.2f} ms of the scheduler a task, so at most "
+                f"  {done / seconds:,.0f} tasks a second, all on this machine; at most "
                 f"{done / spent:,.0f} a second; {1e3 * own / done:.2f} ms of the client",
                 flush=True,
             )
@@ -139,8 +141,6 @@ def spent_by(pid: int) -> float:
 SECTIONS = {"tls": tls, "light": light}
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], metavar="SECTION")
-    for section in parser.parse_args().sections or SECTIONS:
+    for section in parsed(parser_of(__doc__, SECTIONS)).sections or SECTIONS:
         with tempfile.TemporaryDirectory() as name:
             SECTIONS[section](Path(name))

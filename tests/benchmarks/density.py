@@ -9,13 +9,11 @@ mixture of von Mises-Fisher distributions has 1 to 100 components by expectation
 Widths and numbers of components are the best of five folds of the training half.
 """
 
-import argparse
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from defaults import data_sets, line
+from defaults import data_sets
+from records import parsed, parser_of, record
 from scipy.special import ive, logsumexp
 from sklearn.datasets import load_digits
 from sklearn.decomposition import TruncatedSVD
@@ -24,6 +22,7 @@ from sklearn.neighbors import KernelDensity
 
 import dhsk
 
+PEERS = ("KernelDensity on the sphere", "von Mises-Fisher mixture")
 COMPONENTS = (1, 3, 10, 30, 100)
 WIDTHS = np.geomspace(0.03, 0.6, 25)
 
@@ -109,16 +108,13 @@ def directions(X: Any) -> Any:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("DHSK_DATA"))
-    options = parser.parse_args()
+    parser = parser_of(__doc__, data=True)
+    options = parsed(parser)
     if options.data is None:
         parser.error("give --data DIR")
-    known = data_sets(Path(options.data))
+    known = data_sets(options.data)
     sets = {"digits": load_digits().data}
     sets |= {name: known[name]()[0] for name in ("MNIST", "newsgroups")}
-    print(line(["samples", "heat", "KernelDensity on the sphere", "von Mises-Fisher mixture"]))
-    print(line(["---"] * 4))
     for name, X in sets.items():
         Z = directions(X)
         Z = Z[np.random.default_rng(0).permutation(len(Z))[:3000]]
@@ -128,8 +124,9 @@ def main() -> None:
             best_of([lambda h=h: OnSphere(h) for h in WIDTHS], train),
             best_of([lambda k=k: Mixture(k) for k in COMPONENTS], train),
         ]
-        scores = [model.score_samples(test).mean() for model in (heat, *others)]
-        print(line([f"{name}, {len(Z):,} x 20", *(f"{score:.2f}" for score in scores)]), flush=True)
+        own, *peers = (float(m.score_samples(test).mean()) for m in (heat, *others))
+        given = dict(zip(PEERS, peers, strict=True))
+        record("methods", f"density of {len(Z):,} x 20, {name}", own, "held-out log-density", given)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ columns  some of its columns by the series, by SciPy's `expm_multiply`, and the 
 solve    some columns of the von Neumann kernel at 0.9 and 0.99 of its limit, and by SciPy's `splu`
 """
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from records import parsed, parser_of, record
 from scipy import sparse
 from scipy.sparse.linalg import expm_multiply, splu
 
@@ -63,6 +63,9 @@ def gram(A: Any) -> None:
         G = dhsk.open_gram(store)
         off = float(np.abs(G @ np.ones(A.shape[0]) - 1.0).max())
         size = sum(file.stat().st_size for file in store.rglob("*") if file.is_file())
+    what, peers = f"diffusion kernel of {G.shape[0]:,} nodes", {"allowed": 2.0}
+    record("methods", what, took, "s")
+    record("memory", what, tree.peak / 1e9, "GB", peers)
     print(
         f"gram: {G.shape[0]:,} nodes, {A.nnz:,} entries, tiles of {G.tiling.tile:,}: {took:.1f} s, "
         f"a second call {again:.1f} s; peak {format_bytes(tree.peak)}, planned "
@@ -86,9 +89,10 @@ def columns(A: Any) -> None:
     start = time.perf_counter()
     theirs = expm_multiply(BETA * S, unit_columns(A.shape[0]))
     scipys = time.perf_counter() - start
+    what = f"{COLUMNS} columns of the diffusion kernel of {A.shape[0]:,} nodes"
+    record("methods", what, ours, "s", {"scipy expm_multiply": scipys})
     print(
-        f"columns: {COLUMNS} of exp({BETA} S): {len(coefficients(kernel, spectrum))} terms "
-        f"{ours:.2f} s, expm_multiply {scipys:.2f} s ({scipys / ours:.1f} times), "
+        f"columns: {COLUMNS} of exp({BETA} S): {len(coefficients(kernel, spectrum))} terms, "
         f"apart {np.abs(theirs - found).max():.1e}"
     )
 
@@ -121,11 +125,10 @@ SECTIONS = {"gram": gram, "columns": columns, "solve": solve}
 
 def main() -> None:
     """Run the sections."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], default=[])
+    parser = parser_of(__doc__, SECTIONS)
     parser.add_argument("--nodes", type=int, default=20_000)
     parser.add_argument("--degree", type=float, default=10.0)
-    given = parser.parse_args()
+    given = parsed(parser)
     A = graph(given.nodes, given.degree)
     for name in given.sections or SECTIONS:
         SECTIONS[name](A)

@@ -9,12 +9,12 @@ same chunks with the same number of requests at a time. Printed is the ratio of 
 """
 
 import statistics
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 
 import numpy as np
+from records import parsed, parser_of, record
 
 from dhsk import CosineKernel
 from dhsk.gram.memory import UPLOADS
@@ -74,13 +74,18 @@ def main(url: str, megabytes: int, threads: int) -> None:
     place.remove_below()
     ratio = statistics.median(alone / ours for ours, alone in pairs)
     ours, alone = (CHUNKS * whole.size / 1e6 / min(times) for times in zip(*pairs, strict=True))
+    what = f"a store on an S3 server, chunks of {whole.size / 1e6:.0f} MB"
+    record("gram", what, ours, "MB/s", {"the client alone": alone}, runs=ROUNDS)
     print(
         f"{CHUNKS} chunks of {whole.size / 1e6:.1f} MB, {threads} threads x {UPLOADS} requests: "
-        f"store {ours:.0f} MB/s, client alone {alone:.0f} MB/s (fastest of {ROUNDS}); "
         f"median ratio {ratio:.2f}; all in {human_seconds(sum(map(sum, pairs)))}"
     )
 
 
 if __name__ == "__main__":
-    given = sys.argv[2:]
-    main(sys.argv[1], int(given[0]) if given else 8, int(given[1]) if len(given) > 1 else 2)
+    parser = parser_of(__doc__)
+    parser.add_argument("url")
+    parser.add_argument("megabytes", nargs="?", type=int, default=8)
+    parser.add_argument("threads", nargs="?", type=int, default=2)
+    given = parsed(parser)
+    main(given.url, given.megabytes, given.threads)

@@ -5,7 +5,6 @@ Nothing is stored. Operations and products take turns in one process, on all its
 some repeats counts. Then one more process runs each operation alone for its peak memory.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from records import parsed, parser_of, record
 
 import dhsk
 
@@ -70,13 +70,13 @@ def status(name: str) -> float:
 
 def main() -> None:
     """Run the operations asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--n", type=int, default=20_000)
     parser.add_argument("--dtype", default="float64")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--peak", action="store_true")
     parser.add_argument("names", nargs="*")
-    given = parser.parse_args()
+    given = parsed(parser)
     if given.peak:
         peak_above_start(given.n, given.dtype, given.names[0])
         return
@@ -101,7 +101,11 @@ def main() -> None:
         f"N = {given.n:,}, dim {DIM}, {given.dtype}, nothing stored; load of the machine {load:.1f}"
     )
     for name, seconds in best.items():
-        print(f"  {name:<18} {seconds:7.2f} s  {seconds / best['G @ V']:5.2f} times G @ V")
+        what, peers = (
+            f"{name}, {given.n:,} samples, recomputed",
+            {"one product G @ V": best["G @ V"]},
+        )
+        record("gram", what, seconds, "s", peers, runs=given.repeats)
     for name in asked:
         options = ["--peak", "--n", str(given.n), "--dtype", given.dtype, name]
         subprocess.run([sys.executable, __file__, *options], check=True)

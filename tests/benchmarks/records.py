@@ -227,9 +227,12 @@ def command() -> str:
 
 
 def commit() -> str:
-    """Return the commit of the code, with "-dirty" if files were changed."""
-    asked = ["git", "-C", str(FOLDER.parent), "describe", "--always", "--dirty", "--exclude=*"]
-    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    """Return the commit of the code, with "-dirty" if the package or a script was changed."""
+    git = ["git", "-C", str(FOLDER.parent)]
+    asked = [*git, "rev-parse", "--short", "HEAD"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    changed = [*git, "diff", "--quiet", "HEAD", "--", ":/dhsk", ":/tests/benchmarks/*.py"]
+    return found + "-dirty" * subprocess.run(changed, check=False).returncode
 
 
 def processor() -> tuple[str, int, bool]:
