@@ -44,7 +44,8 @@ COSTS: Final = ("s", "s of processor", "ns an entry", "GB", "relative error")
 SCIKIT_LEARN: Final = {"LIBSVM", "SVC", "LinearSVC", "GridSearchCV", "KNeighborsTransformer"}
 """Peers that are parts of scikit-learn."""
 
-_record = False
+_commit = ""
+"""Of the package, where figures are kept: read at the start, as a run may take hours."""
 
 
 def parser_of(
@@ -65,9 +66,9 @@ def parser_of(
 
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Read the command line, and note whether figures are kept."""
-    global _record  # noqa: PLW0603 - one command line a process
+    global _commit  # noqa: PLW0603 - one command line a process
     options = parser.parse_args()
-    _record = options.record
+    _commit = commit() if options.record else ""
     return options
 
 
@@ -189,11 +190,11 @@ def record(
         for (name, theirs), score in zip(given.items(), valued[1:], strict=True)
     ]
     found = Record(
-        what, rounded(figure), unit, others, command(), f"{datetime.now(UTC):%Y-%m-%d}", commit(),
+        what, rounded(figure), unit, others, command(), f"{datetime.now(UTC):%Y-%m-%d}", _commit,
         *processor(), platform.python_version(), round(LOAD, 1), LOAD > IDLE, runs, valued[0],
     )  # fmt: skip
     print(found, flush=True)
-    if _record:
+    if _commit:
         keep(topic, found)
 
 
@@ -227,12 +228,12 @@ def command() -> str:
 
 
 def commit() -> str:
-    """Return the commit of the code, with "-dirty" if the package or a script was changed."""
+    """Return the last commit of the package, with "-dirty" if files of it were changed since."""
     git = ["git", "-C", str(FOLDER.parent)]
-    asked = [*git, "rev-parse", "--short", "HEAD"]
+    asked = [*git, "log", "-1", "--format=%h", "--", ":/dhsk"]
     found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    changed = [*git, "diff", "--quiet", "HEAD", "--", ":/dhsk", ":/tests/benchmarks/*.py"]
-    return found + "-dirty" * subprocess.run(changed, check=False).returncode
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ":/dhsk"], check=False)
+    return found + "-dirty" * (changed.returncode != 0)
 
 
 def processor() -> tuple[str, int, bool]:
