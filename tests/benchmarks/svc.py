@@ -8,7 +8,7 @@ with pip into a virtual environment that is deleted at the end, unless `--intele
 interpreter that has it.
 
 Prints a table of seconds of fit and prediction, memory, support vectors and ratios, and the largest
-difference of decisions, over the tolerance, from LIBSVM's. `--plot FILE` draws the ratios.
+difference of decisions, over the tolerance, from LIBSVM's.
 """
 
 import argparse
@@ -249,8 +249,6 @@ def fit_apart(options: argparse.Namespace, solver: str, name: str, folder: Path)
 
 # The table
 
-LABELS: Final = {"libsvm": "scikit-learn (LIBSVM)", "intelex": "scikit-learn-intelex"}
-
 COLUMNS: Final = (
     "set", "support vectors", "LIBSVM", "intelex", "dhsk", "of LIBSVM", "of intelex", "predict",
     "of LIBSVM", "of intelex", "memory", "of intelex", "decisions",
@@ -290,31 +288,11 @@ def row_of(case: Case, name: str, found: dict[str, dict[str, Any]], folder: Path
     ]  # fmt: skip
 
 
-def plot(results: dict[str, dict[str, dict[str, Any]]], path: Path) -> None:
-    """Draw seconds of fit over dhsk's, by set."""
-    figure = importlib.import_module("matplotlib.figure").Figure(figsize=(7, 4), layout="tight")
-    axes, ticker = figure.subplots(), importlib.import_module("matplotlib.ticker")
-    places = np.arange(len(results))
-    for shift, peer in ((-0.2, "libsvm"), (0.2, "intelex")):
-        times = [1.0 / ratio(found, peer, "fit") for found in results.values()]
-        axes.barh(places + shift, times, 0.4, label=LABELS[peer])
-    axes.axvline(1.0, color="black", linewidth=0.8)
-    axes.set(xscale="log", xlabel="seconds of fit, over those of dhsk", yticks=places)
-    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-    axes.xaxis.set_minor_locator(ticker.NullLocator())
-    axes.set_yticklabels(list(results))
-    axes.invert_yaxis()
-    axes.legend()
-    figure.savefig(path, dpi=120)
-
-
 def main() -> None:
     """Run the sets that are asked for."""
     parser = parser_of(__doc__, CASES)
     parser.add_argument("--intelex", help="interpreter that has scikit-learn-intelex")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each fit")
-    parser.add_argument("--plot", type=Path, help="picture of the ratios")
     parser.add_argument("--solvers", default=",".join(SOLVERS))
     parser.add_argument("--fit", nargs=2, help=argparse.SUPPRESS)
     options = parsed(parser)
@@ -331,7 +309,6 @@ def main() -> None:
 def run(options: argparse.Namespace) -> None:
     """Fit all, and print the table as it grows."""
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
-    results = {}
     for name in options.sections or CASES:
         with tempfile.TemporaryDirectory() as folder:
             write(CASES[name], Path(folder))
@@ -342,14 +319,11 @@ def run(options: argparse.Namespace) -> None:
                 for solver in SOLVERS
             }
             row = row_of(CASES[name], name, found, Path(folder))
-        results[name] = found
         print(f"| {' | '.join(row)} |", flush=True)
         if found["dhsk"]:
             what = f"{name}, {CASES[name].n:,} samples"
             peers = {PEERS[one]: found[one]["fit"] for one in PEERS if found[one]}
             record("svc", what, found["dhsk"]["fit"], "s", peers)
-    if options.plot:
-        plot(results, options.plot)
 
 
 if __name__ == "__main__":
