@@ -184,7 +184,7 @@ def record(
         What results are worth, ours and then those of the peers.
     """
     given = dict(peers or {})
-    valued = [*scores, *[None] * (1 + len(given) - len(scores))]
+    valued = [*map(rounded, scores), *[None] * (1 + len(given) - len(scores))]
     others = [
         peer_of(name, theirs, figure if unit in COSTS else 0.0, score)
         for (name, theirs), score in zip(given.items(), valued[1:], strict=True)
@@ -229,7 +229,7 @@ def command() -> str:
 
 def commit() -> str:
     """Return the last commit of the package, with "-dirty" if files of it were changed since."""
-    git = ["git", "-C", str(FOLDER.parent)]
+    git = ["git", "-C", str(Path(__file__).parent)]
     asked = [*git, "log", "-1", "--format=%h", "--", ":/dhsk"]
     found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ":/dhsk"], check=False)

@@ -6,11 +6,23 @@ import shlex
 import subprocess
 import sys
 from html import unescape
+from pathlib import Path
 
 import pytest
+import sklearn
 
+import tests.benchmarks.records as kept_records
 from docs.benchmarks import DOCS, PAGE, SCRIPTS, SECTIONS, bars_of, drawn, page
-from tests.benchmarks.records import FOLDER, TOPICS, Record, number_of, read
+from tests.benchmarks.records import (
+    FOLDER,
+    TOPICS,
+    Record,
+    number_of,
+    parsed,
+    parser_of,
+    read,
+    record,
+)
 
 ROOT = DOCS.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -57,6 +69,33 @@ def table(after: str) -> list[list[str]]:
     """Cells of the rows of README's first table after some words, without bold and code."""
     rows = README.partition(after)[2].partition("\n|---")[2].partition("\n\n")[0].splitlines()[1:]
     return [[cell.strip(" *`") for cell in row.split("|")[1:-1]] for row in rows]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_the_newest_figure_of_a_machine_is_kept(
+    asked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the place of the one before, if that is asked for, with the command without own paths."""
+    monkeypatch.setattr(kept_records, "FOLDER", tmp_path)
+    monkeypatch.setattr(kept_records, "commit", lambda: "abc1234")
+    words = ["tests/benchmarks/kernel.py", "--data", "/own/folder", *["--record"] * asked]
+    monkeypatch.setattr(sys, "argv", words)
+    parsed(parser_of("", data=True))
+    for seconds in (2.0, 4.0):
+        peers = {"LIBSVM": 8.0, "other==1.2": None}
+        record("svm", "a fit", seconds, "s", peers, scores=(0.9, 0.8))
+        record("svm", "another", 3.0, "MB/s", {"LIBSVM": 6.0})
+    if not asked:
+        assert list(tmp_path.iterdir()) == []
+        return
+    first, second = read("svm")
+    assert (first.what, first.figure, first.score, second.what) == ("a fit", 4.0, 0.9, "another")
+    assert first.command == "python tests/benchmarks/kernel.py --data DIR"
+    libsvm, other = first.peers
+    assert (libsvm.ratio, libsvm.version, libsvm.score) == (2.0, sklearn.__version__, 0.8)
+    assert (other.name, other.version, other.figure, other.ratio) == ("other", "1.2", None, None)
+    assert second.peers[0].ratio is None  # more is better there
+    assert first.commit == "abc1234"
 
 
 def test_the_page_is_made_of_the_records() -> None:
