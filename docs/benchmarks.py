@@ -11,7 +11,7 @@ from textwrap import fill
 from typing import Final
 
 from dhsk.report.drawing import POINT, drawing, frame, logarithmic
-from tests.benchmarks.records import Record, Topic, number_of, ratio_of, read, words_of
+from tests.benchmarks.records import COSTS, Record, Topic, number_of, ratio_of, read, words_of
 
 DOCS: Final = Path(__file__).parent
 
@@ -91,8 +91,8 @@ def row_of(one: Record, letter: str) -> str:
 
 
 def drawn(topic: Topic) -> list[Record]:
-    """Return what the picture of a topic shows: all of the unit that has the most bars."""
-    rows = read(topic)
+    """Return what the picture of a topic shows: all of the cost that has the most bars."""
+    rows = [one for one in read(topic) if one.unit in COSTS]
     unit, _ = Counter(one.unit for one in rows for _ in bars_of(one)).most_common(1)[0]
     return [one for one in rows if one.unit == unit]
 
