@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -13,11 +12,11 @@ from scipy.linalg import eigvalsh
 from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
-from dhsk.execution.kept_pass import KeptProducts
+from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.run import Run
 from dhsk.gram.features import FeatureGeometry
-from dhsk.gram.moments import DenseVectors, moments
+from dhsk.gram.moments import squared_norm
 from dhsk.gram.spectra import Spectra, many_products
 from dhsk.gram.tiled import TiledMatrix
 from dhsk.kernels.base import positive_parameter, whole_parameter
@@ -26,9 +25,9 @@ from dhsk.run_progress import passes_reported
 from dhsk.solvers.eigenpairs import WHOLE_COPIES
 from dhsk.solvers.trace import (
     PROBES,
+    STEPS,
     TraceEstimate,
     checked_eigenvalues,
-    sketch_width,
     trace_bytes,
     trace_estimates,
 )
@@ -57,7 +56,7 @@ class Order:
         return math.exp(trace) if self.q == 1 else trace ** (1 / (1 - self.q))
 
     def error(self, found: TraceEstimate, *, quadrature: bool = False) -> float:
-        """Relative error of the score: half of the bracket, and the standard error with it."""
+        """Relative error of the score: half of the bracket, and that of the draws with it."""
         error = (found.high - found.low) / 2 + (0.0 if quadrature else found.error)
         return error if self.q == 1 else error / (found.value * abs(1 - self.q))
 
@@ -100,10 +99,9 @@ class Diversity(FeatureGeometry, Spectra):
         >>> round(G.rke(), 1)
         126.6
         """
-        n, trace = self.shape[0], _checked_trace(self)
+        trace = _checked_trace(self)
         with passes_shown(progress):
-            (found,) = moments(self.source, self.tiling, DenseVectors(np.empty((n, 0))))
-        return trace**2 / (found.scatter + (n * float(found.row_means.mean())) ** 2)
+            return trace**2 / squared_norm(self.source, self.tiling)
 
     def vendi(
         self,
@@ -120,18 +118,18 @@ class Diversity(FeatureGeometry, Spectra):
 
         It is the exponential of Rényi's entropy of the eigenvalues of K / tr K [2]_, Shannon's at
         order 1. Of at most 5,000 samples, all eigenvalues are computed. Of more, the entropy is
-        estimated from products with random vectors, ten passes over the matrix and more, until
-        the standard error is below `tol`; a rare sample weighs more at a small order, and takes
-        more passes. Order 2 is `rke`, exact and of one pass; infinity takes the largest eigenvalue,
-        to a residual of `tol` / 4.
+        estimated from products with random vectors, in three to twelve passes over the matrix at
+        order 1, until a 95 % interval is within `tol`; a rare sample weighs more at a small order,
+        and takes more passes. Order 2 is `rke`, exact and of one pass; infinity takes the largest
+        eigenvalue, to a residual of `tol` / 4.
 
         Parameters
         ----------
         order
             Order of the entropy, above 0; infinity too.
         tol
-            Standard error that the score may have, as a share of it, with the error of the
-            quadrature, which is bounded.
+            What the score may be off by, as a share of it: half of the interval that has the exact
+            score for 95 % of all seeds. The error of the quadrature, which is bounded, is in it.
         seed
             Seed of the random vectors.
         max_passes
@@ -183,31 +181,37 @@ class Diversity(FeatureGeometry, Spectra):
         seed = whole_parameter("seed", seed, 0)
         if asked.q == 2:
             return self.rke(progress=progress)
-        trace = _checked_trace(self)
+        n, trace = self.shape[0], _checked_trace(self)
         common: Any = {"memory": memory, "journal": journal, "progress": progress}
         if asked.q == math.inf:
             values, _, _ = self.eigh(1, tol=tol / 4, seed=seed, max_passes=max_passes, **common)
             return trace / float(values[0])
         begun = Run.begun(tiles=1, passes=10, **common)
         with begun as (run, told), passes_reported(told) as passes:
-            if self.shape[0] <= WHOLE:
+            if n <= WHOLE:
                 return asked.score(float(asked.function(_eigenvalues(self, run) / trace).sum()))
             passes.begin(max_passes, tol)
-            with _products(self, run) as products:
+            need = MemoryNeed(f"random vectors of {n:,} samples", {"vectors": trace_bytes(n)})
+            with many_products(self, need, PROBES, run) as (used, products):
+                norm2 = Checkpoint(run.journal, "norm-").first(
+                    digest_of(self.description), lambda: squared_norm(used.source, used.tiling)
+                )
                 estimates = trace_estimates(
                     lambda V: products(V) / trace,
-                    self.shape[0],
+                    n,
                     asked.function,
                     narrow=lambda found: asked.error(found, quadrature=True) <= SHARE * tol,
                     seed=seed,
+                    known=(1.0, norm2 / trace**2),
+                    fewest=min(math.ceil(asked.q / 2), STEPS),
                 )
-                for number, found in enumerate(islice(estimates, max_passes - 3), start=4):
+                for number, found in enumerate(islice(estimates, max_passes - 1), start=2):
                     error = asked.error(found)
                     passes.passed(number, error)
                     if error <= tol:
                         break
         _warn_unless_close(error, tol, number)
-        return min(max(asked.score(found.value), 1.0), float(self.shape[0]))
+        return min(max(asked.score(found.value), 1.0), float(n))
 
 
 def _checked_trace(G: FeatureGeometry) -> float:
@@ -225,13 +229,6 @@ def _eigenvalues(G: TiledMatrix, run: Run) -> Floats:
     need.check(run.room, "give more memory, or choose order 2")
     values: Any = eigvalsh(G[:, :].astype(np.float64), overwrite_a=True, check_finite=False)
     return checked_eigenvalues(values)
-
-
-def _products(G: TiledMatrix, run: Run) -> AbstractContextManager[KeptProducts]:
-    """Products with as many vectors as the estimates take at once."""
-    n = G.shape[0]
-    need = MemoryNeed(f"random vectors of {n:,} samples", {"vectors": trace_bytes(n)})
-    return many_products(G, need, sketch_width(n) + PROBES, run)
 
 
 def _warn_unless_close(error: float, tol: float, passes: int) -> None:

@@ -88,6 +88,21 @@ def moments(source: SourceOfTiles, tiling: Tiling, columns: FormVectors) -> list
     ]
 
 
+def squared_norm(source: SourceOfTiles, tiling: Tiling) -> float:
+    """Sum of all squared entries of the symmetric matrix of the first kernel, in one pass."""
+    return float(sum(over_groups(_squares_of_group, source, tiling, lambda *_: ())))
+
+
+def _squares_of_group(source: SourceOfTiles, _tiling: Tiling, group: Group) -> float:
+    """Sum of the squares of the tiles of a group and their mirror images, as a task."""
+    total = 0.0
+    for tile in source(group, in_strips=True):
+        for part in blocks(len(tile.values), STRIP_ROWS):
+            strip = tile.values[part].astype(np.float64, copy=False)
+            total += (1 if tile.i == tile.j else 2) * float(np.vdot(strip, strip))
+    return total
+
+
 @dataclass(frozen=True)
 class _Spread:
     """Count, mean, and sum of squares about the mean (Chan, Golub & LeVeque 1983)."""

@@ -149,7 +149,7 @@ def eigenpairs_of(
     need = MemoryNeed(f"computing {k:,} eigenpairs of {n:,} samples", parts)
     # Small matrices are multiplied by the identity.
     width = n if is_small(n, k) else block_width(k)
-    with many_products(G, need, width, run) as products:
+    with many_products(G, need, width, run) as (_, products):
         used = products if operator is None else operator(products)
         return leading_eigenpairs(
             used, n, k, tol=tol, seed=seed, max_passes=max_passes, blocks=blocks
@@ -159,8 +159,8 @@ def eigenpairs_of(
 @contextmanager
 def many_products(
     G: TiledMatrix, method: MemoryNeed, width: int, run: Run
-) -> Iterator[KeptProducts]:
-    """Give products with blocks of `width` vectors to a method that makes many of them.
+) -> Iterator[tuple[TiledMatrix, KeptProducts]]:
+    """Give products with blocks of `width` vectors to a method that makes many, and the matrix.
 
     `method` is the memory of the method itself. On threads of this process, tiles stay in memory as
     far as they fit. The bits of the products depend neither on that nor on the number of threads or
@@ -170,7 +170,8 @@ def many_products(
         need = MemoryNeed(method.name, {**method.parts, **_of_tasks(G, width, client is None)})
         need.check(run.room, "give more memory, or ask for less")
         used = G.with_tiles_held(run.room - need.total) if client is None else G
-        yield KeptProducts(Checkpoint(run.journal, "product-"), used.__matmul__, G.description)
+        entries = Checkpoint(run.journal, "product-")
+        yield used, KeptProducts(entries, used.__matmul__, G.description)
 
 
 def _of_tasks(G: TiledMatrix, width: int, here: bool) -> dict[str, int]:

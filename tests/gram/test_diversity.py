@@ -88,11 +88,11 @@ def estimating(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("order", [0.5, 1, 1.5, 3])
 @pytest.mark.parametrize("name", ["heat", "in tiles", "centred"])
 def test_estimates_are_as_close_as_asked(name: str, order: float) -> None:
-    """To four standard errors, from 1 to N; the seed decides."""
+    """To four standard errors, twice the tolerance; the seed decides."""
     G = MATRICES[name](samples(1200, 9))
     exact = by_eigenvalues(G[:, :], order)
     found = G.vendi(order, tol=0.06, max_passes=300)
-    assert found == pytest.approx(exact, rel=4 * 0.06)
+    assert found == pytest.approx(exact, rel=2 * 0.06)
     assert found == G.vendi(order, tol=0.06, max_passes=300)
     assert found != G.vendi(order, tol=0.06, max_passes=300, seed=1)
 

@@ -25,7 +25,7 @@ def test_held_tiles_leave_room_for_tasks_and_the_method(
     monkeypatch.setattr(Run, "room", METHOD + tasks + tiles)
     tracemalloc.start()
     try:
-        with many_products(G, need, WIDTH, Run()) as products:
+        with many_products(G, need, WIDTH, Run()) as (_, products):
             for _ in range(2):
                 products(V)
             held, peak = tracemalloc.get_traced_memory()

@@ -9,9 +9,7 @@ import pytest
 from dhsk.errors import InputError
 from dhsk.solvers.trace import (
     PROBES,
-    SKETCH,
     TraceEstimate,
-    sketch_width,
     trace_bytes,
     trace_estimates,
 )
@@ -22,6 +20,7 @@ SPECTRA = {
     "algebraic": lambda n: (1.0 / np.arange(1, n + 1)) ** 1.5,
     "of low rank": lambda n: np.r_[np.full(5, 0.2), np.zeros(n - 5)],
     "exponential": lambda n: np.exp(-np.arange(n) / 3),
+    "many of almost 0": lambda n: np.r_[0.5 ** np.arange(20), np.logspace(-13, -18, n - 20)],
 }
 
 FUNCTIONS = {
@@ -45,69 +44,94 @@ def matrix(eigenvalues: Any, seed: int = 0) -> Any:
 
 def estimates(A: Any, function: Any, seed: int = 0, narrow: Any = lambda _: False) -> Any:
     """Estimates without an end."""
-    return trace_estimates(lambda V: A @ V, len(A), function, narrow, seed)
+    known = (np.trace(A), (A**2).sum())
+    return trace_estimates(lambda V: A @ V, len(A), function, narrow, seed, known, fewest=2)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("spectrum", SPECTRA)
 def test_the_rules_bracket_the_trace(spectrum: str, function: str) -> None:
-    """After every step, where the sketch has all directions; and come together."""
-    n = 60
-    A = matrix(SPECTRA[spectrum](n))
-    values = np.maximum(np.linalg.eigvalsh(A), 0.0)
+    """After every step, of diagonal matrices, whose forms of signs are all the trace."""
+    values = SPECTRA[spectrum](400)
+    values = values / values.sum()
     trace, rounded = FUNCTIONS[function](values).sum(), ROUNDED
     if function == "square root":
         rounded = 1e-6  # of eigenvalues that are 0 to 1e-16
-    found = list(islice(estimates(A, FUNCTIONS[function]), 12))
+    every = islice(estimates(np.diag(values), FUNCTIONS[function]), 8)
+    found = [one for one in every if np.isfinite(one.error)]
+    assert found
     for one in found:
-        assert one.low <= trace * (1 + rounded) + 1e-15
-        assert one.high >= trace * (1 - rounded) - 1e-15
-    widths = [one.high - one.low for one in found]
-    assert widths[-1] <= widths[0]
+        assert one.low <= trace * (1 + rounded)
+        assert one.high >= trace * (1 - rounded)
     assert found[-1].value == pytest.approx(trace, rel=1e-3)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("spectrum", SPECTRA)
 def test_random_vectors_estimate_the_rest(spectrum: str, function: str) -> None:
-    """To five standard errors and the bracket."""
+    """To five standard errors, 2.5 times what is said, and the bracket."""
     A = matrix(SPECTRA[spectrum](400))
     trace = FUNCTIONS[function](np.maximum(np.linalg.eigvalsh(A), 0.0)).sum()
-    found = next(islice(estimates(A, FUNCTIONS[function]), 19, None))
-    allowed = 5 * found.error + (found.high - found.low) / 2 + 1e-6 * trace
+    every = islice(estimates(A, FUNCTIONS[function]), 7)
+    found = [one for one in every if np.isfinite(one.error)][-1]
+    allowed = 2.5 * found.error + (found.high - found.low) / 2 + 1e-6 * trace
     assert abs(found.value - trace) <= allowed
     assert found.error < 0.05 * trace
 
 
-def test_the_standard_error_is_that_of_estimates() -> None:
-    """Of forty seeds, whose mean is the trace."""
-    A = matrix(SPECTRA["algebraic"](300))
+@pytest.mark.parametrize("spectrum", ["one large", "algebraic", "exponential"])
+def test_the_error_covers_the_trace(spectrum: str) -> None:
+    """For 95 % of seeds: of forty, fewer than 32 come once in three thousand times."""
+    A = matrix(SPECTRA[spectrum](300))
     function = FUNCTIONS["x log x"]
     trace = function(np.maximum(np.linalg.eigvalsh(A), 0.0)).sum()
-    found = [next(islice(estimates(A, function, seed), 15, None)) for seed in range(40)]
-    errors = np.array([one.value - trace for one in found])
-    said = np.sqrt(np.mean([one.error**2 for one in found]))
-    # The deviation of forty is off by a ninth, in one standard error.
-    assert said == pytest.approx(errors.std(ddof=1), rel=0.45)
-    assert abs(errors.mean()) <= 4 * said / np.sqrt(40)
+    found = [next(islice(estimates(A, function, seed), 5, None)) for seed in range(40)]
+    off = np.array([one.value - trace for one in found])
+    said = np.array([one.error + (one.high - one.low) / 2 for one in found])
+    assert (abs(off) <= said + ROUNDED).sum() >= 32
+    # The error is that of draws, which is not far above their deviation.
+    assert np.median(said) <= 3.5 * off.std() + ROUNDED
+
+
+def test_known_traces_take_the_error_of_draws() -> None:
+    """All of it from a quadratic function, at the second step."""
+    A = matrix(SPECTRA["algebraic"](400))
+    *_, found = islice(estimates(A, lambda x: 3 * x - 2 * x**2), 2)
+    # A ridge of 1e-6 leaves its square, by the square of how alike both forms are.
+    assert found.value == pytest.approx(3 - 2 * (A**2).sum(), rel=1e-6)
+    assert found.error < 1e-6
+
+
+def test_no_error_is_said_before_the_rules_bracket() -> None:
+    """Of x^3, whose third derivative is positive as the second is, after one step."""
+    values = SPECTRA["algebraic"](400)
+    values = values / values.sum()
+    first, second = islice(estimates(np.diag(values), FUNCTIONS["x^3"]), 2)
+    assert first.high < (values**3).sum() * (1 - 1e-6)
+    assert np.isinf(first.error)
+    assert second.value == pytest.approx((values**3).sum(), rel=ROUNDED)
 
 
 def test_more_vectors_begin_when_the_rules_are_near() -> None:
-    """The error falls with the root of their number; the first product has the sketch too."""
-    A = matrix(SPECTRA["flat"](300))
-    widths = []
+    """The error falls with the root of their number."""
+    A = matrix(SPECTRA["algebraic"](300))
+    widths, ended = [], []
 
     def multiply(V: Any) -> Any:
         widths.append(V.shape[1])
         return A @ V
 
     def narrow(found: TraceEstimate) -> bool:
-        return found.high - found.low < 1e-6
+        near = found.high - found.low < 1e-3
+        if near:
+            ended.append(found.error)
+        return near
 
-    found = list(islice(trace_estimates(multiply, 300, FUNCTIONS["x^1.5"], narrow, 0), 8))
-    assert widths[:4] == [SKETCH, SKETCH, SKETCH, SKETCH + PROBES]
-    assert set(widths[5:]) == {PROBES}
-    assert found[-1].error < found[0].error / 1.8
+    asked = trace_estimates(multiply, 300, FUNCTIONS["x log x"], narrow, 0, (1.0, (A**2).sum()))
+    list(islice(asked, 50))
+    assert set(widths) == {PROBES}
+    assert len(ended) >= 8
+    assert ended[7] < ended[0] / 2
 
 
 def test_indefinite_matrices_are_refused() -> None:
@@ -117,9 +141,8 @@ def test_indefinite_matrices_are_refused() -> None:
         list(islice(estimates(A, np.sqrt), 30))
 
 
-def test_memory_grows_slower_than_the_samples() -> None:
-    """A million samples have a narrower sketch, and a gigabyte for each ten million numbers."""
-    assert [sketch_width(n) for n in (50, 1000, 200_000, 10**7)] == [50, SKETCH, 100, 32]
+def test_memory_of_a_million_samples() -> None:
+    """A million have five gigabytes of vectors."""
     assert trace_bytes(10**6) < 5e9
 
 
@@ -129,16 +152,3 @@ def test_one_rule_has_the_node_0() -> None:
     found = next(estimates(A, lambda x: (x > 1e-12).astype(float)))
     assert found.high == pytest.approx(400, rel=0.02)
     assert found.low < found.high - 10
-
-
-@pytest.mark.parametrize("function", ["x log x", "square root", "x^1.5"])
-def test_the_rules_bracket_where_they_end(function: str) -> None:
-    """Of random vectors, whose exact forms are those of the last step, to what is left open."""
-    A = matrix(SPECTRA["algebraic"](400) + 0.001)
-    *found, last = islice(estimates(A, FUNCTIONS[function]), 20)
-    assert last.high - last.low < 1e-3 * (found[0].high - found[0].low)
-    for one in found:
-        assert one.low <= last.high * (1 + ROUNDED)
-        assert one.high >= last.low * (1 - ROUNDED)
-    assert found[0].high > found[1].high
-    assert found[0].low < found[1].low
