@@ -33,9 +33,9 @@ NEGLIGIBLE: Final = 1e-13
 """Length of a new direction, as a share of the largest entry, below which it is left out: it would
 be mostly rounding."""
 
-COPIES: Final = 9
-"""Blocks of vectors in memory: three of the recurrence, four of a decomposition, and two on their
-way."""
+COPIES: Final = 16
+"""Blocks of vectors in memory: those drawn, five of the recurrence, eight of a decomposition, and
+two on their way."""
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,7 @@ def _forms(multiply: Multiply, Z: Floats, function: Function) -> Iterator[Floats
         middle = v.T @ product
         T = _bordered(T, beside, (middle + middle.T) / 2)
         if not before.size:
-            image = product @ lengths
-            powers = [(other * image).sum(axis=0) for other in (Z, image)]
+            powers = _powers(Z, product @ lengths)
         product -= v @ middle
         largest = float(np.abs(T).max())
         new, beside = _orthonormal(product, NEGLIGIBLE * largest, (before, v))
@@ -184,6 +183,11 @@ def _forms(multiply: Multiply, Z: Floats, function: Function) -> Iterator[Floats
         yield np.stack([*rules, *powers, np.full_like(powers[0], lost)])
         if not v.size:  # the space has all there is
             return
+
+
+def _powers(Z: Floats, image: Floats) -> list[Floats]:
+    """Forms z' A z and z' A² z, of images A z."""
+    return [np.einsum("ij,ij->j", other, image) for other in (Z, image)]
 
 
 def _change(function: Function, largest: float, change: float) -> float:
