@@ -25,7 +25,13 @@ from dhsk.units import parse_bytes
 yaml = pytest.importorskip("yaml", reason="manifests are YAML")
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
-NAMES = ("cluster.yaml", "job.yaml", "network-policy.yaml", "storage.yaml")
+NAMES = (
+    "cluster.yaml",
+    "job.yaml",
+    "network-policy.yaml",
+    "storage.yaml",
+    "disruption-budget.yaml",
+)
 
 
 def documents(name: str) -> list[dict[str, Any]]:
@@ -63,9 +69,12 @@ def test_pods_have_no_rights(name: str) -> None:
 
 @pytest.mark.parametrize("name", PODS)
 def test_pods_get_what_they_ask_for(name: str) -> None:
-    """Requests are limits, so that no pod is evicted for another's sake."""
+    """Requests are limits, so that no pod is evicted for another's sake; its disk has one too."""
     (container,) = PODS[name]["containers"]
-    assert container["resources"]["requests"] == container["resources"]["limits"]
+    resources = container["resources"]
+    assert resources["requests"] == resources["limits"]
+    (scratch,) = [one["emptyDir"] for one in PODS[name]["volumes"] if "emptyDir" in one]
+    assert scratch["sizeLimit"] == resources["limits"]["ephemeral-storage"]
 
 
 def test_memory_limit_of_a_worker() -> None:
@@ -83,22 +92,25 @@ def test_probes_ask_a_port_of_the_pod(name: str) -> None:
     (container,) = PODS[name]["containers"]
     ports = {one["name"]: one["containerPort"] for one in container["ports"]}
     for probe in ("readinessProbe", "livenessProbe"):
-        if probe in container:
-            port = ports[container[probe]["httpGet"]["port"]]
-            assert f"--dashboard-address=$(POD_IP):{port}" in container["args"]
+        port = ports[container[probe]["httpGet"]["port"]]
+        assert f"--dashboard-address=$(POD_IP):{port}" in container["args"]
 
 
-def test_bad_input_is_final() -> None:
-    """A Job is not tried again for exit codes that say so."""
+def test_bad_input_is_final_and_an_eviction_is_no_failure() -> None:
+    """A Job ends at exit codes that say so, and goes on however often nodes are drained."""
     (job,) = documents("job.yaml")
-    (rule,) = job["spec"]["podFailurePolicy"]["rules"]
-    assert (rule["action"], rule["onExitCodes"]["values"]) == ("FailJob", [2, 3])
+    final, ignored = job["spec"]["podFailurePolicy"]["rules"]
+    assert (final["action"], final["onExitCodes"]["values"]) == ("FailJob", [2, 3])
+    assert (ignored["action"], ignored["onPodConditions"][0]["type"]) == (
+        "Ignore",
+        "DisruptionTarget",
+    )
     assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"  # podFailurePolicy asks so
 
 
 def test_names_agree() -> None:
     """Claims, images, labels and the scheduler's address are the same in all files."""
-    (cluster,), (job,), (policy,), (claim,) = map(documents, NAMES)
+    (cluster,), (job,), (policy, of_job), (claim,), budgets = map(documents, NAMES)
     text = "".join((FOLDER / name).read_text() for name in NAMES)
     assert set(re.findall(r"claimName: (\S+)}", text)) == {claim["metadata"]["name"]}
     assert len(set(re.findall(r"image: (\S+)", text))) == 1
@@ -108,6 +120,15 @@ def test_names_agree() -> None:
     allowed = [source["podSelector"]["matchLabels"] for source in sources]
     assert {"dask.org/cluster-name": name} in allowed
     assert job["spec"]["template"]["metadata"]["labels"] in allowed
+    assert of_job["spec"]["podSelector"]["matchLabels"] in allowed
+    # Both reach the cluster, names, and an object store.
+    assert policy["spec"]["egress"][1:] == of_job["spec"]["egress"][1:]
+    assert {"dask.org/cluster-name": name} in [
+        one["podSelector"]["matchLabels"] for one in of_job["spec"]["egress"][0]["to"]
+    ]
+    for budget, part in zip(budgets, ("scheduler", "worker"), strict=True):
+        selected = {"dask.org/cluster-name": name, "dask.org/component": part}
+        assert budget["spec"]["selector"]["matchLabels"] == selected
     readme = (FOLDER / "README.md").read_text()
     assert all(name in readme for name in NAMES)
 
