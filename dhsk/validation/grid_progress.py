@@ -127,6 +127,7 @@ class GridProgress(RunProgress):
 
     def scored(self, rows: Sequence[Row]) -> None:
         """Take the scores of a kernel: a mean over all folds may be the best so far."""
+        more = False
         for row in rows:
             fold = row.fold if self._fold < 0 else self._fold
             label = self._prefix + row.label
@@ -136,10 +137,12 @@ class GridProgress(RunProgress):
                 row, fold=fold, kernel=self._prefix + row.kernel, label=label,
                 C_scaled=first.C_scaled, trace_error=first.trace_error,
             )  # fmt: skip
-            mean = float(np.mean([one.score for one in own.values()]))
-            if len(own) == self._folds and np.isfinite(mean):
-                self.best = mean if self.best is None else max(self.best, mean)
-        if self._finished:
+            if len(own) == self._folds:
+                more = True
+                mean = float(np.mean([one.score for one in own.values()]))
+                if np.isfinite(mean):
+                    self.best = mean if self.best is None else max(self.best, mean)
+        if more:
             tell_found(self.so_far)
 
     @property
