@@ -268,8 +268,7 @@ def cv(
     Without kernels and times it looks for the best heat kernel, tries cosine (also on tf-idf or
     log-ratios) and linear (not on counts whose totals differ), and takes what `decide` says.
 
-    While the grid runs, results.csv has the rows of finished kernels, and report.html, which a
-    browser loads again by itself, the candidates that are finished. Inner products are removed at
+    While it runs, results.csv and report.html show what is finished. Inner products are removed at
     the end, unless --store asks for them. The same command goes on after an interrupt, and prints
     the results again after the end; another one replaces them only with --overwrite.
     """
