@@ -118,9 +118,9 @@ class Diversity(FeatureGeometry, Spectra):
 
         It is the exponential of Rényi's entropy of the eigenvalues of K / tr K [2]_, Shannon's at
         order 1. Of at most 5,000 samples, all eigenvalues are computed. Of more, the entropy is
-        estimated from products with random vectors, in three to twelve passes over the matrix at
-        order 1, until a 95 % interval is within `tol`; a rare sample weighs more at a small order,
-        and takes more passes. Order 2 is `rke`, exact and of one pass; infinity takes the largest
+        estimated from products with random vectors, in about ten passes over the matrix at order
+        1, until a 95 % interval is within `tol`; a rare sample weighs more at a small order, and
+        takes more passes. Order 2 is `rke`, exact and of one pass; infinity takes the largest
         eigenvalue, to a residual of `tol` / 4.
 
         Parameters

@@ -191,11 +191,12 @@ def _powers(Z: Floats, image: Floats) -> list[Floats]:
 
 
 def _change(function: Function, largest: float, change: float) -> float:
-    """What f(A) changes by at most, in spectral norm, where A changes by so much.
+    """How much f(A) changes, in spectral norm, where A changes by so much.
 
-    Without the directions left out, the recurrence is that of a matrix nearby. Of a concave f the
-    change is largest at 0 (for x^q, q < 1: R. Bhatia, "Matrix Analysis", Springer (1997), theorem
-    X.1.1), of a convex one at the largest eigenvalue.
+    Without the directions left out, the recurrence is that of a matrix nearby. Of x^q, q < 1, the
+    change is at most that at 0 (R. Bhatia, "Matrix Analysis", Springer (1997), theorem X.1.1). Of
+    x log x the same is taken, and of a convex f that at the largest eigenvalue: not proven, and far
+    below any tolerance.
     """
     at_zero, top, beyond = function(np.array([change, largest, largest + change]))
     return float(max(at_zero, abs(beyond - top)))
