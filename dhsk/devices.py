@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from functools import cache, partial
 from queue import SimpleQueue
 from threading import Lock
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
@@ -30,6 +30,10 @@ DeviceArray: TypeAlias = Any
 
 VARIABLE: Final = "DHSK_DEVICE"
 """Environment variable with the device of a process, "cpu" or as for `device`."""
+
+CUDA: Final = "cuda"
+TF32: Final = "cuda-tf32"
+"""Kinds of devices: that of all types as they are, and one of shorter factors in float32."""
 
 LANES: Final = 2
 """Tasks that use a device at a time."""
@@ -64,20 +68,39 @@ class Device(Protocol):
     strip_bytes: int
     """Bytes of the inner products that are computed at a time."""
 
+    blocks: int
+    """Blocks of threads that a task may have at the same time, so that they wait for others."""
+
     def room(self) -> int:
         """Bytes that are free on the device."""
 
     def pays(self, multiplied: int, copied: int) -> bool:
         """Whether it multiplies so many numbers, and copies bytes, sooner than all cores would."""
 
+    def products(self, rows: DeviceArray, columns: DeviceArray) -> DeviceArray:
+        """Inner products of all pairs of rows, (a, b), C-ordered, in their type."""
+
     def put(self, array: NDArray[Any]) -> DeviceArray:
         """Copy an array to the device; one that nobody may write is copied once."""
+
+    def kept(self, owner: object, key: object, make: Callable[[], Result]) -> Result:
+        """What `make` puts on the device, made once for each key while its owner lives."""
 
     def get(self, array: DeviceArray, out: NDArray[Any]) -> None:
         """Copy an array from the device."""
 
-    def launch(self, code: str, shape: tuple[int, int], arguments: Sequence[DeviceArray]) -> None:
-        """Run the CUDA function `entries` of some code for each entry of a matrix."""
+    def launch(
+        self,
+        code: str,
+        shape: tuple[int, int],
+        arguments: Sequence[DeviceArray],
+        together: tuple[int, int] | None = None,
+    ) -> None:
+        """Run the CUDA function `entries` of some code for each entry of a matrix.
+
+        With `together` each row has as many blocks of threads, of as many threads: several only if
+        all of them are at most `blocks`, as they may wait for one another.
+        """
 
     def turn(self) -> Any:
         """Context of a task that uses the device; waits for others. Arrays are used within it."""
@@ -102,7 +125,9 @@ def device(which: str | Device) -> Iterator[None]:
     ----------
     which
         "cuda" or "cuda:1" for a GPU of NVIDIA, which needs CuPy (``pip install 'dhsk[cuda]'``), or
-        "cpu". The environment variable ``DHSK_DEVICE`` sets it for whole programs.
+        "cpu". With "cuda-tf32" inner products in float32 are computed by its units for TF32: they
+        are off by up to `tf32_error` for unit rows, others as ever. The environment variable
+        ``DHSK_DEVICE`` sets it for whole programs.
 
     Raises
     ------
@@ -153,13 +178,15 @@ def _opened(name: str) -> Device | None:
     kind, _, number = name.partition(":")
     if name == "cpu":
         return None
-    if kind != "cuda" or not (number or "0").isdigit():
-        raise InputError(f"device must be 'cpu', 'cuda' or 'cuda:' and a number, not {name!r}")
-    return _cuda(int(number or 0))
+    if kind not in (CUDA, TF32) or not (number or "0").isdigit():
+        raise InputError(
+            f"device must be 'cpu', 'cuda' or 'cuda:' and a number, or 'cuda-tf32', not {name!r}"
+        )
+    return _cuda(int(number or 0), kind)
 
 
 @cache
-def _cuda(number: int) -> "Device":
+def _cuda(number: int, kind: str) -> "Device":
     try:
         import cupy
     except ImportError as error:
@@ -173,23 +200,44 @@ def _cuda(number: int) -> "Device":
         raise InputError(f"no GPU can be used: {error}") from error
     if number >= count:
         raise InputError(f"there is no device cuda:{number}: this machine has {count}")
-    return CudaDevice(cupy, number)
+    return CudaDevice(cupy, number, kind)
+
+
+class KeptByOwner:
+    """Values that are made once for an owner, and are gone with it."""
+
+    def __init__(self) -> None:
+        self._values: dict[int, dict[object, Any]] = {}
+        self._lock = Lock()
+
+    def of(self, owner: object, key: object, make: Callable[[], Result]) -> Result:
+        """The value of a key, made unless it is there; two threads may both make it."""
+        with self._lock:
+            own = self._values.get(id(owner))
+            if own is None:
+                own = self._values[id(owner)] = {}
+                finalize(owner, self._values.pop, id(owner), None)
+        if key not in own:
+            own.setdefault(key, make())
+        found: Result = own[key]
+        return found
 
 
 class CudaDevice:
     """A GPU, used through CuPy."""
 
-    def __init__(self, cupy: Any, number: int) -> None:
-        self.name, self.xp = f"cuda:{number}", cupy
-        self._number = number
+    def __init__(self, cupy: Any, number: int, kind: str = CUDA) -> None:
+        self.name, self.xp = f"{kind}:{number}", cupy
+        self._number, self._tf32 = number, kind == TF32
         self._lanes: SimpleQueue[Any] = SimpleQueue()
         with cupy.cuda.Device(number):
             total: int = cupy.cuda.runtime.memGetInfo()[1]
             self.strip_bytes = min(STRIP_BYTES, total // 64)
+            known = cupy.cuda.runtime.getDeviceProperties(number)
+            self.blocks = int(known["multiProcessorCount"]) // LANES
             for _ in range(LANES):
                 self._lanes.put(cupy.cuda.Stream(non_blocking=True))
-        self._kept: dict[int, DeviceArray] = {}
-        self._lock = Lock()
+        self._kept = KeptByOwner()
         self._compiled: Callable[[str], Any] = cache(self._compile)
 
     @contextmanager
@@ -219,18 +267,38 @@ class CudaDevice:
         of_cores = multiplied / (_MULTIPLIED * numba.get_num_threads())
         return _START + copied / _COPIED < of_cores
 
+    def products(self, rows: DeviceArray, columns: DeviceArray) -> DeviceArray:
+        """Inner products; see `Device`. They are a product of transposed matrices to cuBLAS."""
+        if not self._tf32 or rows.dtype != np.float32 or not (len(rows) and len(columns)):
+            return rows @ columns.T
+        xp, (a, dim), b = self.xp, rows.shape, len(columns)
+        blas, single = xp.cuda.cublas, xp.cuda.runtime.CUDA_R_32F
+        rows, columns = map(xp.ascontiguousarray, (rows, columns))
+        found, (one, zero) = xp.empty((a, b), np.float32), np.array([[1], [0]], np.float32)
+        blas.gemmEx(
+            xp.cuda.device.get_cublas_handle(), blas.CUBLAS_OP_T, blas.CUBLAS_OP_N, b, a, dim,
+            one.ctypes.data, columns.data.ptr, single, dim, rows.data.ptr, single, dim,
+            zero.ctypes.data, found.data.ptr, single, b,
+            blas.CUBLAS_COMPUTE_32F_FAST_TF32, blas.CUBLAS_GEMM_DEFAULT,
+        )  # fmt: skip
+        return found
+
     def put(self, array: NDArray[Any]) -> DeviceArray:
         """Copy an array; see `Device`."""
         stream = self.xp.cuda.get_current_stream()
         if array.flags.writeable:
             return self._copied(array, stream)
-        with self._lock:
-            found = self._kept.get(id(array))
-            if found is None:
-                found = self._kept[id(array)] = self._copied(array, stream)
-                stream.synchronize()  # other streams read it too
-                finalize(array, self._kept.pop, id(array), None)
-        return found
+        return self.kept(array, "copy", partial(self._copied, array, stream))
+
+    def kept(self, owner: object, key: object, make: Callable[[], Result]) -> Result:
+        """Keep what is made; see `Device`."""
+
+        def made() -> Result:
+            found = make()
+            self.xp.cuda.get_current_stream().synchronize()  # other streams read it too
+            return found
+
+        return self._kept.of(owner, key, made)
 
     def _copied(self, array: NDArray[Any], stream: Any) -> DeviceArray:
         """Copy in the order of a stream; CuPy's asarray would lock memory for it, which is slow."""
@@ -242,15 +310,33 @@ class CudaDevice:
         """Copy an array from the device."""
         array.get(out=out)
 
-    def launch(self, code: str, shape: tuple[int, int], arguments: Sequence[DeviceArray]) -> None:
+    def launch(
+        self,
+        code: str,
+        shape: tuple[int, int],
+        arguments: Sequence[DeviceArray],
+        together: tuple[int, int] | None = None,
+    ) -> None:
         """Run code for each entry of a matrix; see `Device`."""
         rows, columns = shape
-        grid = min(-(-columns // _THREADS), _BLOCKS[0]), min(rows, _BLOCKS[1])
+        grid, threads = (min(-(-columns // _THREADS), _BLOCKS[0]), min(rows, _BLOCKS[1])), _THREADS
+        if together is not None:
+            grid, threads = (together[0], rows), together[1]
         sizes = np.int64(rows), np.int64(columns)
-        self._compiled(code)(grid, (_THREADS,), (*arguments, *sizes))
+        self._compiled(code)(grid, (threads,), (*arguments, *sizes))
 
     def _compile(self, code: str) -> Any:
         return self.xp.RawKernel(code, "entries", options=_OPTIONS)
+
+
+def tf32_error(dim: int) -> float:
+    """Largest error of a cosine of rows of dim features, in float32, by TF32.
+
+    Factors keep 10 bits after the first, rounded or cut off, and terms are summed in float32, in
+    which a sum may be cut off too.
+    """
+    term = (1.0 + 2.0**-10) ** 2
+    return float(term * (1.0 + 2.0**-22) ** dim - 1.0)
 
 
 def is_numpys(array: NDArray[Any]) -> bool:

@@ -26,7 +26,8 @@ from dhsk.kernels.certified.form import Form, TimeDerivativeForm
 from dhsk.kernels.gaussian_pass import gaussian_numbers, gaussian_value
 from dhsk.simd import Vector
 
-_C_TYPES: Final = {"float64": "double", "float32": "float"}
+C_TYPES: Final = {"float64": "double", "float32": "float"}
+"""Types of numpy in CUDA."""
 
 _CODE: Final = Template("""
 static __device__ __forceinline__ $target value(
@@ -174,7 +175,7 @@ def of_nothing(kind: Literal["cosine", "product"], dtype: Any) -> DevicePass:
 
 @cache
 def _code(kind: str, settings: tuple[int, ...], source: str, real: str, target: str) -> str:
-    ctype, lines = _C_TYPES[real], list[str]()
+    ctype, lines = C_TYPES[real], list[str]()
     arithmetic = DOUBLE if real == "float64" else SINGLE
 
     def named(name: str) -> Scalar:
@@ -196,8 +197,8 @@ def _code(kind: str, settings: tuple[int, ...], source: str, real: str, target: 
         found = low.where(product < low, product)
         found = found.where(found < high, high)
     return _CODE.substitute(
-        source=_C_TYPES[source],
-        target=_C_TYPES[target],
+        source=C_TYPES[source],
+        target=C_TYPES[target],
         real=ctype,
         together=_TOGETHER,
         lines="\n".join(lines),

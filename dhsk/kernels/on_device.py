@@ -131,7 +131,7 @@ def values_on_device(
         strip, products = rows[part], dict[str, DeviceArray]()
         for number, one in enumerate(passes):
             if one.equal not in products:
-                found = products[one.equal] = strip.rows @ columns.rows.T
+                found = products[one.equal] = device.products(strip.rows, columns.rows)
                 pairs = [] if equal is None else equal.pairs(part)
                 if one.equal != "product":
                     norms2 = strip.norms2 if one.equal == "norms" else None

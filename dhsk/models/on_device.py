@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
-from dhsk.devices import Device, current_device, read_only
+from dhsk.devices import Device, DeviceArray, current_device, read_only
 from dhsk.kernels import Kernel
 from dhsk.kernels.cuda import DevicePass
 from dhsk.kernels.duplicates import are_apart
@@ -21,10 +21,14 @@ from dhsk.kernels.on_device import (
     pays_on,
     values_on_device,
 )
+from dhsk.solvers.device_steps import WholeOnDevice
 from dhsk.solvers.sources import Combination
 
 _EDGE: Final = 8192
 """Rows of a block of a product: half a gigabyte of values in float64."""
+
+_WHOLE: Final = 0.5
+"""Share of the free memory that a whole matrix may take: two tasks use a device at a time."""
 
 
 class RowsOnDevice:
@@ -64,6 +68,25 @@ class RowsOnDevice:
         self._kernel.make_symmetric(values)
         out[...] = values
         return True
+
+    def whole(self, samples: Indices) -> WholeOnDevice | None:
+        """Matrix of some rows that stays on a device; None if it is no gain, or does not fit."""
+        k = len(samples)
+        found = self._used(k * k, self._rows.itemsize * k)
+        if found is None or k * k * self._rows.itemsize > _WHOLE * found[0].room():
+            return None
+        device, one = found
+
+        def values() -> DeviceArray:
+            rows = self._put(device).take(device, samples)
+            K = device.xp.empty((k, k), self._rows.dtype)
+            for _, part, own in values_on_device(
+                device, [one], rows, rows, K.dtype, same=self._apart
+            ):
+                K[part] = own
+            return K
+
+        return WholeOnDevice(device, values)
 
     def combined(self, parts: Sequence[Combination]) -> list[Floats] | None:
         """Combinations, summed in float64; None if a device would not compute them sooner."""

@@ -255,8 +255,14 @@ class PairSolver:
         """
         source, room = self.problems[k].source, self.share.room
         # Against the rest, all classes need most columns of one matrix.
-        wanted = self.balls or self.multi_class == "ovr"
+        wanted = self.balls or (self.multi_class == "ovr" and not self._on_device[k])
         return way_of(self._most, source, room, whole=wanted) == "whole matrices"
+
+    @cached_value
+    def _on_device(self) -> list[bool]:
+        """Whether a device holds the whole matrix of each kernel."""
+        members = np.concatenate(self._problems.classes)
+        return [one.source.whole_on_device(members) is not None for one in self.problems]
 
     @cached_value
     def _most(self) -> int:

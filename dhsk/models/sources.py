@@ -28,6 +28,7 @@ from dhsk.models.combined import WithNorms, column_blocks, combined, rows_at_onc
 from dhsk.models.on_device import RowsOnDevice
 from dhsk.run_progress import passes_of_call
 from dhsk.samples import Samples
+from dhsk.solvers.device_steps import WholeOnDevice
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import (
     Combination,
@@ -236,6 +237,10 @@ class RowsSource(Source):
     def on_device(self) -> bool:
         """Whether passes over the matrix are computed on the device of the code in progress."""
         return self._on_device is not None and self._on_device.pays(self.n**2)
+
+    def whole_on_device(self, samples: Indices) -> WholeOnDevice | None:
+        """Matrix of some samples on the device of the code in progress, if it fits there."""
+        return None if self._on_device is None else self._on_device.whole(samples)
 
     @cached_value
     def _on_device(self) -> RowsOnDevice | None:

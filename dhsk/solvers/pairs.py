@@ -13,6 +13,7 @@ from dhsk.solvers.ball import balls_about_means
 from dhsk.solvers.block_steps import SETS_PART, BlockSteps, entries_of_pair, solve_pair
 from dhsk.solvers.coordinates import Coordinates
 from dhsk.solvers.decomposition import Decomposition, Round, RoundWatch
+from dhsk.solvers.device_pairs import matrix_for, solve_on_device
 from dhsk.solvers.rounds import solve_in_rounds
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import ArraySource, Source
@@ -69,11 +70,11 @@ def solve_pairs(
 ) -> Iterator[Solved]:
     """Solve pairs of classes to a KKT violation of tol, in order of completion.
 
-    Each is solved in the way of `way_of`. What working sets leave, see
-    `dhsk.solvers.decomposition`, is solved in steps on blocks if the source has an approximation
-    and the columns are few, or the matrix takes more than room bytes; others on the whole matrix,
-    or in rounds. Of these, what an earlier run has `found` is not solved again. The option `fine`
-    is for `dhsk.solvers.whole.solve_whole`.
+    Each is solved in the way of `way_of`, large ones on a device if it holds the matrix. What
+    working sets leave, see `dhsk.solvers.decomposition`, is solved in steps on blocks if the source
+    has an approximation and the columns are few, or the matrix takes more than room bytes; others
+    on the whole matrix, or in rounds. Of these, what an earlier run has `found` is not solved
+    again. The option `fine` is for `dhsk.solvers.whole.solve_whole`.
     """
     large: dict[int, list[PairTask]] = {}
     known, watch = found or {}, watch or RoundWatch()
@@ -92,6 +93,11 @@ def solve_pairs(
     for own in large.values():
         if all(_way(task, room) == "coordinates" for task in own):
             yield from _solve_linear(own, known, tol, room, executor, watch)
+            continue
+        if (matrix := matrix_for(own)) is not None:
+            yield from (known[task.key] for task in own if task.key in known)
+            new = [task for task in own if task.key not in known]
+            yield from solve_on_device(matrix, new, tol, watch)
             continue
         quick = None if any(task.ball for task in own) else own[0].source.approximate(room // 2)
         left, starts = own, dict[int, Floats]()

@@ -161,11 +161,15 @@ def ascend(
 
 
 def _state_of(K: NDArray[Any], f: Floats, tol: float) -> NDArray[Any]:
-    """The gradient in the type in which it is updated: that of K if its rounding allows."""
+    """The gradient in the type in which it is updated."""
+    return f.astype(type_of_state(K.dtype, f, tol), copy=False)
+
+
+def type_of_state(dtype: "np.dtype[Any]", f: Floats, tol: float) -> "np.dtype[Any]":
+    """Type in which a gradient is updated: that of the matrix if its rounding allows."""
     largest = float(np.abs(f).max(initial=0.0))
-    if K.dtype == np.float32 and tol >= max(SINGLE_TOLERANCE, _SINGLE_ROUNDINGS * largest):
-        return f.astype(np.float32)
-    return f
+    allows = tol >= max(SINGLE_TOLERANCE, _SINGLE_ROUNDINGS * largest)
+    return np.dtype(np.float32 if dtype == np.float32 and allows else np.float64)
 
 
 @compiled(error_model="numpy")

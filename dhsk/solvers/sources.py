@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.compiled import compiled
 from dhsk.execution.tasks import Executor
+from dhsk.solvers.device_steps import WholeOnDevice
 from dhsk.solvers.smo import padded
 
 _EDGE: Final = 1024
@@ -125,6 +126,11 @@ class Source(Protocol):
 
     def linear_rows(self, samples: Indices) -> Rows | None:
         """Rows of some samples, whose inner products are the entries; None if not bilinear."""
+        del samples
+        return None
+
+    def whole_on_device(self, samples: Indices) -> WholeOnDevice | None:
+        """Matrix of some samples, if the device of the code in progress makes it and holds it."""
         del samples
         return None
 

@@ -24,6 +24,7 @@ from dhsk.devices import (
     current_device,
     device,
     refuse_too_large,
+    tf32_error,
 )
 from dhsk.kernels.stretched import StretchedGaussianKernel, StretchedKernel
 from dhsk.models.sources import RowsSource
@@ -241,12 +242,14 @@ def test_low_rank_is_computed_in_every_pass(host: HostDevice) -> None:
         assert one.score == pytest.approx(other.score, abs=5e-3)
 
 
-def test_a_matrix_larger_than_working_sets(host: HostDevice) -> None:
+def test_a_matrix_larger_than_working_sets(tmp_path: Path) -> None:
     """Combinations of columns at all rows are made on the device, and the fit is certified."""
+    host = HostDevice(tmp_path, room=8 * 5000**2)  # the whole matrix may take half of it
     host.strip_bytes = 1 << 22
     X = RNG.random((5000, 6))
     y = (np.sin(4 * X @ np.arange(6)) > 0).astype(int)
-    model = dhsk.HeatSVC(C=10.0).fit(X, y)
+    with device(host):
+        model = dhsk.HeatSVC(C=10.0).fit(X, y)
     taken = host.taken
     with device("cpu"):
         again = dhsk.HeatSVC(C=10.0).fit(X, y)
@@ -262,6 +265,37 @@ def test_sparse_samples_and_other_kernels_stay_on_the_processor(host: HostDevice
     dhsk.compute_gram(csr_array(COUNTS * (COUNTS > 0.5)), "heat") @ np.ones(700)
     dhsk.PolynomialKernel(2, 1.0)(COUNTS)
     assert host.launched == 0
+
+
+def test_samples_stay_on_the_device_for_further_passes(tmp_path: Path) -> None:
+    """As long as the matrix lives, if they take a small share of it."""
+    v, taken = np.ones(700), []
+    for room in (1 << 34, 15 * COUNTS.nbytes):  # an eighth is less than rows and columns
+        host = HostDevice(tmp_path, room=room)
+        with device(host):
+            G = dhsk.compute_gram(COUNTS, "heat")
+            products = [G @ v for _ in range(2)]
+            before = host.copied
+            products.append(G @ v)
+            taken.append(host.copied - before >= COUNTS.nbytes)
+            np.testing.assert_array_equal(products[0], products[2])
+        with device("cpu"):
+            np.testing.assert_allclose(products[0], G @ v, rtol=ROUNDING)
+    assert taken == [False, True]
+
+
+def test_short_factors_have_their_bound() -> None:
+    """Factors of 11 bits, cut off or rounded, and sums in float32: within what is said of TF32."""
+    rng = np.random.default_rng(0)
+    for dim in (3, 28, 784):
+        rows = rng.random((200, dim)) ** 4
+        rows = (rows / np.linalg.norm(rows, axis=1)[:, None]).astype(np.float32)
+        cut = (rows.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+        off = np.abs(
+            np.cumsum(cut[:100] * cut[100:], axis=1, dtype=np.float32)[:, -1].astype(float)
+            - (rows[:100].astype(float) * rows[100:]).sum(axis=1)
+        ).max()
+        assert 2.0**-13 < off <= tf32_error(dim) < 2.2e-3
 
 
 def test_a_device_without_room_says_so(tmp_path: Path) -> None:
