@@ -75,8 +75,11 @@ static __device__ Best of_problem(
         return own;
     if (threadIdx.x == 0) {
         volatile Best* part = parts + blockIdx.x;
-        part->room = own.room, part->value = own.value, part->gradient = own.gradient;
-        part->lowest = own.lowest, part->place = own.place;
+        part->room = own.room;
+        part->value = own.value;
+        part->gradient = own.gradient;
+        part->lowest = own.lowest;
+        part->place = own.place;
         __threadfence();
         const unsigned last = (atomicAdd(arrived, 1) / gridDim.x + 1) * gridDim.x;
         while ((int)(*(volatile unsigned*)arrived - last) < 0)

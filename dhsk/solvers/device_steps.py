@@ -160,7 +160,8 @@ class DeviceMatrix:
         K = np.zeros((len(free), padded(len(free))), own.dtype)
         K[:, : len(free)] = own
         b, f = one.b[free], one.f[free]
-        steps = newton_steps(K, (one.lower[free], one.upper[free]), b, f, 0.0)
+        bounds = one.lower[free], one.upper[free]
+        steps = newton_steps(K, bounds, b, f, 0.0, len(one.b))
         one.b[free] = b
         settle(one.b, one.lower, one.upper)
         return steps

@@ -39,16 +39,22 @@ def steps_between(n: int) -> int:
 
 
 def newton_steps(
-    K: NDArray[Any], bounds: tuple[Floats, Floats], b: Floats, f: Floats, zone: float
+    K: NDArray[Any],
+    bounds: tuple[Floats, Floats],
+    b: Floats,
+    f: Floats,
+    zone: float,
+    n_all: int | None = None,
 ) -> int:
     """Improve b in place by Newton steps in the free coefficients; return their number.
 
     A step that meets a bound ends there, and the next one is in the coefficients that are left. The
     last one meets none; or they end when they have taken as long as the steps of two variables
-    before them. Arguments are those of `dhsk.solvers.smo.ascend`.
+    before them. Arguments are those of `dhsk.solvers.smo.ascend`, of all variables or the free ones
+    of `n_all`.
     """
-    n = len(b)
-    steps, left = 0, _STEP_COST * n * steps_between(n)
+    n, n_all = len(b), n_all or len(b)
+    steps, left = 0, _STEP_COST * n_all * steps_between(n_all)
     whole = False
     while not whole:
         low, high = _bounds_of_sign(bounds, b) if zone > 0.0 else bounds

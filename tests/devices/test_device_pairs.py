@@ -109,17 +109,16 @@ def test_threads_that_work_together_change_no_bit(
 ) -> None:
     """A warp and a part of one, or two blocks of a problem, take the steps of one thread."""
     found, rows = [], RNG.integers(0, 2, (n, 6)).astype(np.float32)  # equal gains
-    values = gaussian(rows)
+    values, tol = gaussian(rows), TOL if n < 100 else 0.1
     for own in ({}, how):
         folder = tmp_path / str(len(own))
         folder.mkdir()
         host = HostDevice(folder, **own)
-        problems = (
-            [problem_of(n, 0.1)] if "blocks" in how else [problem_of(n, 0.1), problem_of(70, 0.2)]
-        )
-        steps, _ = DeviceMatrix(host, host.put(values)).improve(problems, TOL, untold)
+        problems = [problem_of(n, 1.0), problem_of(70, 2.0)][: 2 if n < 100 else 1]
+        steps, _ = DeviceMatrix(host, host.put(values)).improve(problems, tol, untold)
         found.append(np.concatenate([steps, *(one.b for one in problems)]))
-    assert found[0][0] > 20
+    assert found[0][0] > 50
+    assert 0.0 < np.abs(found[0][1:]).min(initial=1.0, where=found[0][1:] % 1 != 0) < 1.0  # free
     np.testing.assert_array_equal(found[0], found[1])
 
 
@@ -142,11 +141,19 @@ def solved(host: HostDevice, K: NDArray[Any], C: float, watch: RoundWatch) -> li
 
 
 def test_a_matrix_of_few_features_ends_by_newton_steps(host: HostDevice) -> None:
-    """As on the processor: 5 features, and C far above what separates the classes."""
+    """As on the processor: 5 features, and C far above what separates the classes.
+
+    Without them it takes twice as many steps.
+    """
     rows = RNG.normal(size=(400, 5))
-    fits = solved(host, rows @ rows.T, 1500.0, RoundWatch())
+    fits = solved(host, rows @ rows.T, 100.0, RoundWatch())
+    one, K = problem_of(400, 100.0), np.zeros((400, padded(400)))
+    K[:, :400] = rows @ rows.T
+    b, f = np.zeros(400), one.linear.copy()
+    steps, _ = ascend(K, (one.lower, one.upper), b, f, TOL, 1_000_000)
+    assert steps > 2 * steps_between(400)
+    assert fits[1].steps <= 1.3 * steps
     assert all(fit.violation <= TOL for fit in fits)
-    assert max(fit.steps for fit in fits) > steps_between(400)
 
 
 def test_a_killed_fit_goes_on(host: HostDevice, tmp_path: Path) -> None:
