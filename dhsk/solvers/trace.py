@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
@@ -152,7 +152,7 @@ def _estimate(rules: Floats, controls: Floats, lost: float) -> TraceEstimate:
     low, high = np.sort(rules.mean(axis=1) - slopes @ (means - 1))
     left = wanted[:b] - slopes @ (controls - means)
     freedom = b - 3
-    error = student.ppf((1 + CONFIDENCE) / 2, freedom) * np.sqrt(left @ left / freedom / b)
+    error = stdtrit(freedom, (1 + CONFIDENCE) / 2) * np.sqrt(left @ left / freedom / b)
     return TraceEstimate(float(low - lost), float(high + lost), float(error))
 
 
