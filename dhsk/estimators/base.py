@@ -5,9 +5,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from distributed import Client
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
@@ -46,6 +45,9 @@ from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import MapName, fixed_map
 from dhsk.units import parse_bytes
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 _HEADINGS: Final = {
     "must be finite": "X contains NaN or infinity",
     "non-negative": "Negative values in data passed to {name}",
@@ -70,7 +72,7 @@ class HeatEstimator(SavedEstimator):
     kernel: Any
     dtype: str | None
     memory: int | str | None
-    client: Client | None = None
+    client: "Client | None" = None
     store: str | Place | None = None
     journal: str | Place | None = None
     indefinite: Indefinite = "allow"

@@ -2,10 +2,9 @@
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
-from distributed import Client
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -31,6 +30,9 @@ from dhsk.kernels import HeatKernel, Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.objects.places import Place
 from dhsk.samples import SphereMap, ZeroRule
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 PREFIX: Final = "gaussian-process-"
 """Begins the names of checkpoint files of a fit."""
@@ -156,7 +158,7 @@ class HeatGaussianProcessRegressor(
     preconditioner_rank: Rank = "auto"
     dtype: str = "float64"
     memory: int | str | None = None
-    client: Client | None = None
+    client: "Client | None" = None
     journal: str | Place | None = None
     random_state: Any = 0
 

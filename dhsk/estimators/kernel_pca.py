@@ -1,10 +1,9 @@
 """Kernel principal component analysis on Gram matrices that may be larger than memory."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from distributed import Client
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +19,9 @@ from dhsk.kernels.base import whole_parameter
 from dhsk.objects.places import Place
 from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.eigenpairs import MAX_PASSES, Multiply
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 SMALLEST = 1e-12
 """Eigenvalues below this share of the largest one are taken for 0, as in scikit-learn."""
@@ -96,7 +98,7 @@ class HeatKernelPCA(
     max_iter: int = MAX_PASSES
     dtype: str = "float64"
     memory: int | str | None = None
-    client: Client | None = None
+    client: "Client | None" = None
     store: str | Place | None = None
     journal: str | Place | None = None
     random_state: Any = 0

@@ -3,10 +3,9 @@
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-from distributed import Client
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
@@ -27,6 +26,9 @@ from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
 from dhsk.samples.zeros import frames_inside
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 SHAPES = ("ovr", "ovo")
 """Values of `decision_function_shape`."""
@@ -141,7 +143,7 @@ class SVC(DropIn, ExactClassifier):
     zero_rows: ZeroRule = "center"
     dtype: str = "float64"
     memory: int | str | None = None
-    client: Client | None = None
+    client: "Client | None" = None
     store: str | Place | None = None
     indefinite: Indefinite = "error"
 

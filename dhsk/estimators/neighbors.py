@@ -2,10 +2,9 @@
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from distributed import Client
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +24,9 @@ from dhsk.gram.neighbors import (
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.samples import SphereMap, ZeroRule
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(eq=False, repr=False)
@@ -85,7 +87,7 @@ class HeatKernelNeighbors(
     kernel: Kernel | str | None = None
     dtype: str = "float64"
     memory: int | str | None = None
-    client: Client | None = None
+    client: "Client | None" = None
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Keep samples, mapped to the sphere, as those to choose neighbours from.

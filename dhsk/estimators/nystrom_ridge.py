@@ -1,10 +1,9 @@
 """Ridge regression on Nyström features."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from distributed import Client
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +21,9 @@ from dhsk.linear.least_squares import fit_ridge
 from dhsk.nystrom.approximation import approximate
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(eq=False, repr=False)
@@ -100,7 +102,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
     zero_rows: ZeroRule = "center"
     dtype: str = "float64"
     memory: int | str | None = None
-    client: Client | None = None
+    client: "Client | None" = None
     random_state: int | np.random.RandomState | None = None
 
     def fit(

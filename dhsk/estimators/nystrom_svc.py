@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from distributed import Client
 from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
@@ -25,6 +24,9 @@ from dhsk.models.train_low_rank import train_low_rank
 from dhsk.results.low_rank import LossName, LowRank
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(eq=False, repr=False)
@@ -159,7 +161,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
     dtype: str | None = None
     memory: int | str | None = None
-    client: Client | None = None
+    client: "Client | None" = None
     random_state: int | np.random.RandomState | None = None
     indefinite: Indefinite = "error"
 

@@ -3,10 +3,9 @@
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from distributed import Client
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +21,9 @@ from dhsk.models.problem import sample_factors
 from dhsk.objects.places import Place
 from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.ridge import RidgeSolution, solve_ridge
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(eq=False, repr=False)
@@ -100,7 +102,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
     max_iter: int = 1000
     dtype: str = "float64"
     memory: int | str | None = None
-    client: Client | None = None
+    client: "Client | None" = None
     store: str | Path | None = None
     preconditioner_rank: Rank = "auto"
     journal: str | Place | None = None

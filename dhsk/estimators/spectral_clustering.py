@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from distributed import Client
 from scipy.linalg import qr, svd
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
@@ -26,6 +25,9 @@ from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, counter
 from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.eigenpairs import MAX_PASSES, Multiply
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 ASSIGN = ("kmeans", "cluster_qr")
 """Ways from eigenvectors to labels."""
@@ -116,7 +118,7 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
     max_iter: int = MAX_PASSES
     dtype: str = "float64"
     memory: int | str | None = None
-    client: Client | None = None
+    client: "Client | None" = None
     store: str | Place | None = None
     journal: str | Place | None = None
     random_state: Any = 0

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal
-
-from distributed import Client
+from typing import TYPE_CHECKING, Any, Literal
 
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.exact import ExactClassifier
@@ -18,6 +16,9 @@ from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
 from dhsk.solvers.problems import MultiClass, check_multi_class, way_of_model
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(eq=False, repr=False)
@@ -133,7 +134,7 @@ class HeatSVC(ExactClassifier):
     multi_class: MultiClass | Auto = "auto"
     dtype: str = "float64"
     memory: int | str | None = None
-    client: Client | None = None
+    client: "Client | None" = None
     store: str | Place | None = None
     indefinite: Indefinite = "error"
 

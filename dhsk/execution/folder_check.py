@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import monotonic, sleep
-from typing import Final
-
-from distributed import Client, Worker
+from typing import TYPE_CHECKING, Final
 
 from dhsk.errors import InputError, StoreError
 from dhsk.execution.owner import holder_of
-from dhsk.execution.plugins import Plugin, registered
 from dhsk.objects.places import Place, check_writable, is_url, parse_place
+
+if TYPE_CHECKING:
+    from distributed import Client, Worker
 
 _SIGHT_SECONDS: Final = 3.0
 """Time after which a new file is seen on network file systems."""
 
 
-async def _sees(place: Place, holder: bytes | None, worker: Worker) -> None:
+async def _sees(place: Place, holder: bytes | None, worker: "Worker") -> None:
     """Raise InputError if a worker does not see the client's lock of a store, or cannot write."""
     who = f"worker {worker.name} on {socket.gethostname()}"
     try:
@@ -50,7 +50,7 @@ def _unseen(place: Place) -> str:
 
 
 @contextmanager
-def shared_by_workers(client: Client | None, place: Place) -> Iterator[None]:
+def shared_by_workers(client: "Client | None", place: Place) -> Iterator[None]:
     """Check that all workers can use a store, also those that join while the context lasts.
 
     It is locked by `sole_writer_of`: the lock, which names the process, tells it from a store of
@@ -60,6 +60,8 @@ def shared_by_workers(client: Client | None, place: Place) -> Iterator[None]:
     if client is None or client.scheduler.address.startswith("inproc"):
         yield
         return
+    from dhsk.execution.plugins import Plugin, registered
+
     sees = partial(_sees, place.absolute(), holder_of(place))
     with registered(client, f"place-{uuid.uuid4().hex}", partial(Plugin, sees)):
         yield

@@ -9,7 +9,6 @@ from typing import Final
 
 import psutil
 from dask.system import cpu_count
-from distributed.system import memory_limit as limit_of_machine
 
 from dhsk.execution.resources import LOADED_BYTES
 from dhsk.systems import CONTROL_GROUPS
@@ -40,7 +39,7 @@ def memory_limit(
     groups around it (versions 1 and 2), and what Slurm has granted on this node.
     """
     limits = [*_of_groups(groups, mount), *_of_slurm(environment)]
-    return min([int(limit_of_machine()), *(limit for limit in limits if limit > 0)])
+    return min([int(psutil.virtual_memory().total), *(limit for limit in limits if limit > 0)])
 
 
 def _of_groups(groups: Path, mount: Path) -> Iterator[int]:

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Self
-
-from distributed import Client
+from typing import TYPE_CHECKING, Self
 
 from dhsk.bars import Show, shown
 from dhsk.execution.limits import own_room
@@ -20,6 +18,9 @@ from dhsk.progress import OnProgress, ignore
 from dhsk.run_progress import RunProgress, told_whole
 from dhsk.units import parse_bytes
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 
 @dataclass(frozen=True)
 class Run:
@@ -28,7 +29,7 @@ class Run:
     memory: int | None = None
     """Most bytes for all processes; None for half of the free memory, or that of the workers."""
 
-    client: Client | None = None
+    client: "Client | None" = None
     """Dask client; None for threads of this process."""
 
     store: Place | None = None
@@ -50,7 +51,7 @@ class Run:
         progress: Show = None,
         *,
         memory: int | str | None = None,
-        client: Client | None = None,
+        client: "Client | None" = None,
         store: str | Place | None = None,
         journal: str | Place | None = None,
         scratch: str | Place | None = None,

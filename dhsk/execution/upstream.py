@@ -20,23 +20,31 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from threading import current_thread, main_thread
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from distributed import Client, Worker, get_worker, rejoin, secede
-from distributed.core import Status
-from distributed.deploy.spec import ProcessInterface
-from distributed.worker import thread_state
 from threadpoolctl import OpenBLASController
 
 from dhsk import systems
 from dhsk.errors import InputError
+
+if TYPE_CHECKING:
+    from distributed import Client, Worker
 
 OURS: Final = "-dhsk-"
 """Part of the key of each of dhsk's tasks."""
 
 LOST_SECONDS: Final = 0.5
 """Time between two attempts to fetch a result that was lost with its worker and is made anew."""
+
+# To import `distributed` takes 0.3 s of a processor, longer than a small matrix. What runs on
+# threads does without: here and in `workers` it is imported where there is a client. No issue.
+
+
+def is_distributed_loaded() -> bool:
+    """Whether anything in this process may have a client or a worker."""
+    return "distributed" in sys.modules
+
 
 # Workers log the traceback of each task that fails, and each task that is cancelled; the error is
 # raised where the result is read, so that it would be seen twice. dask/distributed#6882 asks for a
@@ -103,7 +111,11 @@ def undisturbed() -> Iterator[None]:
 
 
 def within(
-    client: Client, seconds: float, method: Callable[..., Awaitable[Any]], *given: Any, **named: Any
+    client: "Client",
+    seconds: float,
+    method: Callable[..., Awaitable[Any]],
+    *given: Any,
+    **named: Any,
 ) -> Any:
     """Call a method of a client; `TimeoutError` of `distributed` if it takes longer.
 
@@ -120,18 +132,20 @@ def within(
 # same: dask/distributed#6906, open. With the version in which such a worker ends, `leave` can go.
 
 
-def is_starting(worker: Worker) -> bool:
+def is_starting(worker: "Worker") -> bool:
     """Whether a worker only joins: it sends no heartbeats yet."""
     return not worker.periodic_callbacks["heartbeat"].is_running()
 
 
-def leave(worker: Worker, reason: str) -> None:
+def leave(worker: "Worker", reason: str) -> None:
     """End a worker that is starting: it gets no tasks, and its events are sent first."""
+    from distributed.core import Status
+
     worker.status = Status.closing_gracefully
     worker.loop.add_callback(partial(_closed, worker, reason))
 
 
-async def _closed(worker: Worker, reason: str) -> None:
+async def _closed(worker: "Worker", reason: str) -> None:
     await asyncio.sleep(1.0)
     await worker.close(reason=reason)
 
@@ -144,8 +158,11 @@ inherited: WeakSet[Any] = WeakSet()
 
 
 def _inherit() -> None:
-    inherited.update(Client._instances)
-    inherited.update(Worker._instances)
+    if is_distributed_loaded():
+        from distributed import Client, Worker
+
+        inherited.update(Client._instances)
+        inherited.update(Worker._instances)
 
 
 systems.at_fork(after_in_child=_inherit)
@@ -153,6 +170,10 @@ systems.at_fork(after_in_child=_inherit)
 
 def in_dask_task() -> bool:
     """Whether this code runs in a task of a worker of this process."""
+    if not is_distributed_loaded():
+        return False
+    from distributed import get_worker
+
     try:
         return get_worker() not in inherited
     except ValueError:  # there is none
@@ -166,6 +187,9 @@ def in_dask_task() -> bool:
 @contextmanager
 def out_of_pool() -> Iterator[None]:
     """Free the thread of a Dask task for the tasks that it waits for."""
+    from distributed import rejoin, secede
+    from distributed.worker import thread_state
+
     seceded = in_dask_task() and hasattr(thread_state, "start_time")
     try:
         if seceded:
@@ -184,7 +208,7 @@ def out_of_pool() -> Iterator[None]:
 # results that come alone: this can go when `Future.result` gathers without a group.
 
 
-async def fetched(client: Client, future: Any, turn: asyncio.Semaphore) -> Any:
+async def fetched(client: "Client", future: Any, turn: asyncio.Semaphore) -> Any:
     """Result of a future that has finished well, asked for alone."""
     async with turn:
         while future.status != "error":
@@ -260,11 +284,15 @@ class WatchedJob:
         try:
             await super().start()  # type: ignore[misc]  # of the class this one is mixed into
         except (RuntimeError, OSError, ValueError) as error:
+            from distributed.deploy.spec import ProcessInterface
+
             self.refusal = said_by(error)
             await ProcessInterface.start(self)  # the cluster waits for jobs that do not start
 
     async def close(self) -> None:
         """Cancel the job, and note that it is closed, which the cluster checks at its end."""
+        from distributed.deploy.spec import ProcessInterface
+
         await super().close()  # type: ignore[misc]  # as above
         await ProcessInterface.close(self)
 

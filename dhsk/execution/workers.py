@@ -5,23 +5,26 @@ from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import islice
-from typing import Any
-
-from distributed import Client, Worker, default_client, secede
+from typing import TYPE_CHECKING, Any
 
 from dhsk import systems
 from dhsk.errors import ClusterError, InputError
-from dhsk.execution.health import workers_of
-from dhsk.execution.in_flight import SubmittedTasks
 from dhsk.execution.limits import core_count, memory_limit
-from dhsk.execution.plugins import Plugin, registered
 from dhsk.execution.resources import CLIENT_BYTES, TASKS_PER_THREAD, Resources
 from dhsk.execution.settings import large_graphs, one_blas_thread
-from dhsk.execution.shared import SharedValue, forget_copies, prefix_of
 from dhsk.execution.tasks import Executor, Result
 from dhsk.execution.threads import Task, Threads, current_slot
-from dhsk.execution.upstream import in_dask_task, inherited, out_of_pool
-from dhsk.execution.version_check import checked_versions
+from dhsk.execution.upstream import (
+    in_dask_task,
+    inherited,
+    is_distributed_loaded,
+    out_of_pool,
+)
+
+if TYPE_CHECKING:
+    from distributed import Client, Worker
+
+    from dhsk.execution.plugins import Plugin
 
 USABLE_SHARE = 0.8
 """Share of its memory limit at which a Dask worker stops taking tasks."""
@@ -29,12 +32,12 @@ USABLE_SHARE = 0.8
 REACH = 8
 """Windows of tasks that begin before the earliest one has ended, where results are in order."""
 
-_chosen: ContextVar[tuple[Client | None] | None] = ContextVar("dhsk_client", default=None)
+_chosen: ContextVar["tuple[Client | None] | None"] = ContextVar("dhsk_client", default=None)
 """Client of the call in progress in a tuple, (None,) for threads; None outside of calls."""
 
 
 @contextmanager
-def computing(client: Client | None = None) -> Iterator[Client | None]:
+def computing(client: "Client | None" = None) -> Iterator["Client | None"]:
     """Fix where a call and all that it calls compute, with one BLAS thread everywhere.
 
     Yields the given client, else the current one of `distributed`, but not within a Dask task,
@@ -49,7 +52,7 @@ def computing(client: Client | None = None) -> Iterator[Client | None]:
 
 
 @contextmanager
-def borrow_client(client: Client | None) -> Iterator[Client | None]:
+def borrow_client(client: "Client | None") -> Iterator["Client | None"]:
     """Yield a client as `computing` chooses it, with one BLAS thread on all of its workers.
 
     Raises InputError if the client was connected before this process was forked.
@@ -63,11 +66,13 @@ def borrow_client(client: Client | None) -> Iterator[Client | None]:
     if found is None:
         yield None
         return
+    from dhsk.execution.version_check import checked_versions
+
     with out_of_pool(), checked_versions(found), _one_blas_thread_on(found):
         yield found
 
 
-def current_client() -> Client | None:
+def current_client() -> "Client | None":
     """Client of the call in progress, else the default one of `distributed`.
 
     A Dask task has no default client: if all tasks waited for others of their own workers, they
@@ -76,8 +81,10 @@ def current_client() -> Client | None:
     chosen = _chosen.get()
     if chosen is not None:
         return chosen[0]
-    if in_task():
+    if in_task() or not is_distributed_loaded():
         return None
+    from distributed import default_client
+
     try:
         found = default_client()
     except ValueError:  # there is none
@@ -99,30 +106,36 @@ def leave_slot() -> None:
     if slot is not None:
         slot.leave()
     elif in_dask_task():
+        from distributed import secede
+
         secede()
 
 
 @contextmanager
-def _one_blas_thread_on(client: Client) -> Iterator[None]:
+def _one_blas_thread_on(client: "Client") -> Iterator[None]:
     """Limit BLAS on the workers, which at the end drop the values that they share, too."""
+    from dhsk.execution.plugins import Plugin, registered
+    from dhsk.execution.shared import prefix_of
 
-    def limit() -> Plugin:
+    def limit() -> "Plugin":
         return Plugin(_limit, partial(_lift, prefix_of(client)))
 
     with registered(client, "one-blas-thread", limit):
         yield
 
 
-async def _limit(worker: Worker) -> None:  # noqa: ARG001
+async def _limit(worker: "Worker") -> None:  # noqa: ARG001
     one_blas_thread.acquire()
 
 
 def _lift(prefix: str) -> None:
+    from dhsk.execution.shared import forget_copies
+
     one_blas_thread.release()
     forget_copies(prefix)
 
 
-def resources_of(client: Client | None, memory: int | None = None) -> Resources:
+def resources_of(client: "Client | None", memory: int | None = None) -> Resources:
     """Workers of a client, or threads of this process without one, and the memory of both.
 
     `memory` limits the bytes of the whole process tree; by default it is what the workers and this
@@ -130,6 +143,8 @@ def resources_of(client: Client | None, memory: int | None = None) -> Resources:
     """
     if client is None:
         return Resources(0, core_count(), memory or memory_limit())
+    from dhsk.execution.health import workers_of
+
     workers = workers_of(client).values()
     if not workers:
         raise ClusterError(f"the cluster at {client.scheduler.address} has no workers: start some")
@@ -146,7 +161,7 @@ def resources_of(client: Client | None, memory: int | None = None) -> Resources:
 class Workers:
     """Executor of the workers of a Dask client, with at most `window` unfinished tasks."""
 
-    def __init__(self, client: Client, window: int) -> None:
+    def __init__(self, client: "Client", window: int) -> None:
         self._client = client
         self._window = window
 
@@ -162,6 +177,8 @@ class Workers:
 
     def share(self, value: Any) -> Any:
         """Have the scheduler give a value to each worker that needs it, once."""
+        from dhsk.execution.shared import SharedValue
+
         return SharedValue(self._client, value)
 
     def _finished(
@@ -172,6 +189,8 @@ class Workers:
         ordered: bool,
     ) -> Generator[tuple[int, Result], None, None]:
         """Numbers and results of tasks as they end."""
+        from dhsk.execution.in_flight import SubmittedTasks
+
         submitted = SubmittedTasks(self._client, function)
         following = 0
 
@@ -207,7 +226,7 @@ def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
             following += 1
 
 
-def executor_of(client: Client | None, window: int) -> Executor:
+def executor_of(client: "Client | None", window: int) -> Executor:
     """Executor of a client, or of threads of this process, with `window` tasks in flight."""
     if client is not None:
         return Workers(client, window)

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypedDict, Unpack, overload
-
-from distributed import Client
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from dhsk.bars import Show
 from dhsk.errors import InputError
@@ -20,6 +18,9 @@ from dhsk.objects.places import Place
 from dhsk.samples import SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.variance import width_of
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 
 class GramOptions(TypedDict, total=False):
     """Options of `compute_gram`, for its signatures with one kernel and with several."""
@@ -31,7 +32,7 @@ class GramOptions(TypedDict, total=False):
     product_dtype: str
     tile: int | None
     memory: int | str | None
-    client: Client | None
+    client: "Client | None"
     layout: str
     part: tuple[int, int] | None
     scratch: str | Place | None
@@ -58,7 +59,7 @@ def compute_gram(
     product_dtype: str = "float64",
     tile: int | None = None,
     memory: int | str | None = None,
-    client: Client | None = None,
+    client: "Client | None" = None,
     layout: str = "triangle",
     part: tuple[int, int] | None = None,
     scratch: str | Place | None = None,

@@ -7,9 +7,7 @@ tiles on demand (an entry costs a whole column).
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
-
-from distributed import Client
+from typing import TYPE_CHECKING, Any
 
 from dhsk.bars import Show
 from dhsk.costs import tell_cost
@@ -27,6 +25,9 @@ from dhsk.run_progress import passes_reported
 from dhsk.samples import Samples, ZeroRows
 from dhsk.samples.memory import from_memory
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 
 def graph_gram(
     S: Any,
@@ -39,7 +40,7 @@ def graph_gram(
     dtype: str = "float64",
     tile: int | None = None,
     memory: int | str | None = None,
-    client: Client | None = None,
+    client: "Client | None" = None,
     scratch: str | Place | None = None,
     progress: Show = None,
 ) -> GramMatrix:

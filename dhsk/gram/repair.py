@@ -1,9 +1,7 @@
 """Repair of a Gram store: damaged tiles are computed again."""
 
 from collections.abc import Sequence
-from typing import Any
-
-from distributed import Client
+from typing import TYPE_CHECKING, Any
 
 from dhsk.bars import Show
 from dhsk.errors import InputError, StoreMismatchError
@@ -21,6 +19,9 @@ from dhsk.objects.places import Place, parse_place
 from dhsk.run_progress import passes_reported
 from dhsk.samples import Samples, ZeroRows, scan
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 
 def repair_gram(
     store: str | Place,
@@ -28,7 +29,7 @@ def repair_gram(
     Y: Any = None,
     *,
     memory: int | str | None = None,
-    client: Client | None = None,
+    client: "Client | None" = None,
     progress: Show = None,
 ) -> list[tuple[int, int]]:
     """Compute the damaged and missing tiles of a Gram store again, and keep the others.

@@ -26,7 +26,6 @@ from dhsk import systems
 from dhsk.arrays import Rows
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.limits import core_count
-from dhsk.execution.local import thread_client
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import Workers
 from dhsk.files import parse_json, written_beside
@@ -289,6 +288,8 @@ def _forget(folder: Path) -> None:
 
 def _task_rate(count: int = 400) -> float:
     """Tasks a second that a scheduler hands out, of one in this process."""
+    from dhsk.execution.local import thread_client
+
     with thread_client(core_count(), set_as_default=False) as client:
         workers = Workers(client, 8)
         list(workers.run(_nothing, (() for _ in range(20))))

@@ -1,10 +1,9 @@
 """What a cross-validation will cost, from its grid, before the first kernel."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from dhsk.costs import Cost
-from dhsk.execution.local import OwningClient
 from dhsk.execution.workers import resources_of
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
@@ -101,13 +100,22 @@ def cost_of(
     )
 
 
+def _owns_its_workers(client: Any) -> bool:
+    """Whether workers end with their client, and have begun with it."""
+    if client is None:
+        return False
+    from dhsk.execution.local import OwningClient
+
+    return isinstance(client, OwningClient)
+
+
 class _Values:
     """What kernel values cost: computed once and stored, or whenever they are needed."""
 
     def __init__(self, square: Square, options: CvOptions, *, stored: bool) -> None:
         resources = resources_of(options.client, options.memory)
         self.cores = max(1, resources.threads)
-        starting = isinstance(options.client, OwningClient)  # else its workers have run before
+        starting = _owns_its_workers(options.client)  # else these have run before
         self.start = PROCESS_SECONDS * (1 + resources.workers) / self.cores if starting else 0.0
         self.entry = self.multiply_adds = self.gram_seconds = 0.0
         self.stored_bytes = 0

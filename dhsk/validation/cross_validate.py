@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from time import perf_counter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from distributed import Client
 
 from dhsk.bars import Show, shown
 from dhsk.costs import tell_cost
@@ -47,6 +46,9 @@ from dhsk.validation.scores import Scorer
 from dhsk.validation.search import SPREAD_C
 from dhsk.validation.stages import is_default, kernels_of, rows_of
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 
 @samples_first
 def cross_validate(
@@ -68,7 +70,7 @@ def cross_validate(
     multi_class: MultiClass | Literal["auto"] = "auto",
     search: Search = "halving",
     memory: int | str | None = None,
-    client: Client | None = None,
+    client: "Client | None" = None,
     out: str | Place | Output | None = None,
     progress: Show = None,
 ) -> CvResult:

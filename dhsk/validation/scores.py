@@ -8,7 +8,6 @@ from pickle import PickleError
 from typing import Any, TypeAlias
 
 import numpy as np
-from distributed.protocol.pickle import dumps
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -197,6 +196,8 @@ def _names_of(scoring: Any) -> tuple[str, str]:
         return str(scoring), str(scoring)
     function = getattr(scoring, "_score_func", scoring)  # of scikit-learn's make_scorer
     name = getattr(function, "__name__", type(function).__name__)
+    from distributed.protocol.pickle import dumps  # plain names need none
+
     try:
         content = dumps(scoring)
     except (TypeError, ValueError, AttributeError, PickleError):  # it holds a lock, say

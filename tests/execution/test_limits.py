@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 import dhsk
 from dhsk.commands.cli import commands
+from dhsk.execution.health import workers_of
 from dhsk.execution.limits import core_count, memory_limit, own_room
-from dhsk.execution.workers import borrow_client, resources_of, workers_of
+from dhsk.execution.workers import borrow_client, resources_of
 
 TOTAL = psutil.virtual_memory().total
 
@@ -61,7 +62,7 @@ def test_least_limit_of_control_groups(
     tmp_path: Path, groups: str, files: dict[str, str], expected: int | None
 ) -> None:
     """Of all groups that a process is in, the least counts; without a limit the machine does."""
-    assert limit(tmp_path, groups, files) == (memory_limit({}) if expected is None else expected)
+    assert limit(tmp_path, groups, files) == (TOTAL if expected is None else expected)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_least_limit_of_slurm(
 ) -> None:
     """What a job asked for is what it may take."""
     found = limit(tmp_path, "", {}, **environment)
-    assert found == (memory_limit({}) if mebibytes is None else mebibytes * 2**20)
+    assert found == (TOTAL if mebibytes is None else mebibytes * 2**20)
 
 
 def test_limit_of_this_process() -> None:
