@@ -9,6 +9,12 @@ from typing import Final
 from dhsk.errors import BudgetError
 from dhsk.units import format_bytes
 
+FEW: Final = 5000
+"""Number of samples below which all takes seconds: commands start no processes, and searches try
+everything on all samples. Measured on two cores, of exact grids: starting a cluster and its tasks
+are 11 s of 27 on 600 samples and 9 of 41 on 3,003; on 39,774 its processes are a tenth faster than
+threads."""
+
 BRIEF_SECONDS: Final = 5.0
 """Seconds below which no number is said."""
 

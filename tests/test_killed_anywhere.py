@@ -196,7 +196,7 @@ def test_killed_after_each_entry_it_resumes_to_the_same_bits(
         monkeypatch.setattr("dhsk.models.pair_fits.way_of", lambda *_, **__: "working sets")
     if method == "grid in parts":
         in_parts(monkeypatch)
-    monkeypatch.setattr("dhsk.validation.halving.FEWEST", 100)
+    monkeypatch.setattr("dhsk.validation.halving.FEW", 100)
     monkeypatch.setattr("dhsk.validation.halving.FIRST", (24, 24))
     monkeypatch.setattr("dhsk.validation.halving.MOST_SHARE", 10.0)
     run = METHODS[method]

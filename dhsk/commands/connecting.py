@@ -2,24 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Final
+from typing import TYPE_CHECKING
 from urllib.request import ProxyHandler, build_opener
 
 import click
 from click.core import ParameterSource
-from distributed import Client
-from distributed import TimeoutError as LateError
 
 from dhsk.commands.options import Cluster
+from dhsk.costs import FEW
 from dhsk.errors import InputError, StoreMismatchError
-from dhsk.execution.cluster import connect
 from dhsk.execution.upstream import undisturbed, without_logs
 from dhsk.verbosity import Verbosity, verbosity
 
-SMALL: Final = 5000
-"""Most samples of an exact grid that runs in the command's own process. Measured on two cores:
-starting a cluster and its tasks are 11 s of 27 on 600 samples and 9 of 41 on 3,003; on 39,774 its
-processes are a tenth faster than threads."""
+if TYPE_CHECKING:
+    from distributed import Client
 
 CLOSING_SECONDS = 5.0
 """Most time to wait for the answers of a cluster at the end."""
@@ -29,8 +25,10 @@ DASHBOARD_SECONDS = 2.0
 
 
 @contextmanager
-def connected(asked: Cluster) -> Iterator[Client]:
+def connected(asked: Cluster) -> Iterator["Client"]:
     """Yield a client of the cluster of the options; a local cluster ends with the context."""
+    from dhsk.execution.cluster import connect
+
     client = connect(asked.cluster, **asked.how_many)
     with without_logs("distributed.client"), without_logs("distributed.batched"):
         try:
@@ -44,7 +42,7 @@ def connected(asked: Cluster) -> Iterator[Client]:
             _close(client)
 
 
-def dashboard_of(client: Client) -> str | None:
+def dashboard_of(client: "Client") -> str | None:
     """Link to the dashboard of a cluster; None if it has none that can be read from here.
 
     Where bokeh is not installed, Dask serves a page that says only that.
@@ -56,16 +54,19 @@ def dashboard_of(client: Client) -> str | None:
     return None
 
 
-def _close(client: Client) -> None:
+def _close(client: "Client") -> None:
     """Close a client, in a time that does not depend on who still answers."""
-    with suppress(OSError, LateError):
+    with suppress(OSError):
         client.close(timeout=CLOSING_SECONDS)
 
 
-def connected_if_asked(asked: Cluster, *, needed: bool) -> AbstractContextManager[Client | None]:
-    """Client of the cluster if the work needs one or an option names one; else None."""
+def connected_if_asked(asked: Cluster, samples: int = 0) -> AbstractContextManager["Client | None"]:
+    """Client of the cluster if an option names one or there are many samples; else None.
+
+    `samples` is 0 for work that processes do no sooner.
+    """
     source = click.get_current_context().get_parameter_source("cluster")
-    here = source is ParameterSource.DEFAULT and asked.workers is None and not needed
+    here = source is ParameterSource.DEFAULT and asked.workers is None and samples < FEW
     return nullcontext() if here else connected(asked)
 
 

@@ -10,7 +10,7 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.config import FILE, config_option, write_config
-from dhsk.commands.connecting import SMALL, connected_if_asked, wrong_out
+from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import hint, say_cost
 from dhsk.commands.cv_table import print_result
 from dhsk.commands.earlier_run import (
@@ -263,7 +263,7 @@ def cv(
 
     SVMs are fitted over kernels, times and C, on a Gram store or on samples. They are exact, or
     with --rank linear on Nyström features, for more samples than a Gram matrix allows. These, and
-    grids on at most 5,000 samples, run in this process unless --cluster or --workers is given.
+    grids on fewer than 5,000 samples, run in this process unless --cluster or --workers is given.
 
     Without kernels and times it looks for the best heat kernel, tries cosine (also on tf-idf or
     log-ratios) and linear (not on counts whose totals differ), and takes what `decide` says.
@@ -303,7 +303,7 @@ def cv(
         check_writable(out)
         with (
             noted(out, settings),
-            connected_if_asked(cluster, needed=not low_rank and opened.shape[0] > SMALL) as client,
+            connected_if_asked(cluster, 0 if low_rank else opened.shape[0]) as client,
             telling_of(out / TABLES[1]),
             show_progress() as progress,
             page_of_run(out / PAGE, f"Cross-validation of {samples}", progress) as page,

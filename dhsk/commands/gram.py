@@ -28,7 +28,7 @@ from dhsk.commands.table import RUN, gathered, option
 from dhsk.costs import costs_told
 from dhsk.execution.lock import is_occupied
 from dhsk.execution.workers import resources_of
-from dhsk.gram import GramMatrix, compute_gram, graph_gram
+from dhsk.gram import GramMatrix, compute_gram, graph_gram, read_edges
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.storage.parts import is_begun
 from dhsk.gram.storage.store import GramStore
@@ -64,7 +64,8 @@ def gram(
 ) -> None:
     """Compute the Gram matrix of SAMPLES into a zarr store.
 
-    The same command continues after an interrupt.
+    Fewer than 5,000 samples run in this process unless --cluster or --workers is given. The same
+    command continues after an interrupt.
     """
     out, part = target["out"], target["part"]
     if check_nodes(nodes):
@@ -75,7 +76,7 @@ def gram(
     made = make_kernel(opened.shape[1], **kernel, width=width_of(opened, sphere_map))
     chosen = check_kernels([made], [opened], sphere_map, tiles["product_dtype"])
     outcome = Outcome(made, tiles["product_dtype"], local=cluster.cluster == "local")
-    connection = connected_if_asked(cluster, needed=part is None)
+    connection = connected_if_asked(cluster, opened.shape[0] if part is None else 0)
     with connection as client, show_progress() as progress, wrong_out():
         complete = part is None and _was_complete(out)
         resources = resources_of(client, cluster.limit)
@@ -115,11 +116,12 @@ def _of_nodes(
     """Compute the matrix of the nodes of an edge list."""
     begin, own = perf_counter(), {"dtype": tiles["dtype"], "tile": tiles["tile"], **nodes}
     own["kind"] = own.pop("graph")
-    connection = connected_if_asked(cluster, needed=True)
+    graph = read_edges(edges)
+    connection = connected_if_asked(cluster, graph.matrix.shape[0])
     with connection as client, show_progress() as progress, costs_told(say_cost), wrong_out():
         complete = _was_complete(out)
         G = graph_gram(
-            edges, store=out, memory=cluster.memory, client=client, progress=progress, **own
+            graph, store=out, memory=cluster.memory, client=client, progress=progress, **own
         )
         if complete:
             say(f"{out} was complete: nothing was computed, and all checksums are right")

@@ -132,7 +132,7 @@ def predict(
         return replace(found, disk=found.disk + copied)
 
     say_cost_of(cost)
-    with connected_if_asked(cluster, needed=False) as client, show_progress() as progress:
+    with connected_if_asked(cluster) as client, show_progress() as progress:
         options = Run(memory, client, report=progress)
         right = _write_predictions(shown, opened, (target.out, column), truth, options)
     if truth is not None:

@@ -110,9 +110,9 @@ def train(
     """Train an SVM on SAMPLES and write it to a file.
 
     The SVM is exact, or with --rank a linear one on as many features. It runs in this process
-    unless --cluster, --workers or --store is given. An exact SVM needs the samples in memory. With
-    --rank, samples that do not fit are read again in every pass. The same command continues after
-    an interrupt.
+    unless --cluster or --workers is given, or --store with 5,000 samples or more. An exact SVM
+    needs the samples in memory. With --rank, samples that do not fit are read again in every pass.
+    The same command continues after an interrupt.
     """
     from dhsk.execution.checkpoint import Checkpoint
     from dhsk.models.exact_checkpoint import PREFIX as EXACT
@@ -131,7 +131,7 @@ def train(
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
     with (
         TreeMemory() as tree,
-        connected_if_asked(cluster, needed=fit["store"] is not None) as client,
+        connected_if_asked(cluster, 0 if fit["store"] is None else len(y)) as client,
     ):
         run = Run(cluster.limit, client, store=fit["store"])
         say_cost_of(lambda: _cost(opened, y, chosen, fit, run))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Rows
 from dhsk.bars import show_progress
-from dhsk.commands.connecting import connected
+from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import Cluster, cluster_options
@@ -53,7 +53,8 @@ def verify(store: Place, repair: str | None, table: Reading, cluster: Cluster) -
         graph, kept = opened.header.graph is not None, _kept_vectorizer(opened, table)
         samples = repair if graph else open_samples_of(repair, table, vectorizer=kept)
         others = opened.other_damage()
-        with connected(cluster) as client, show_progress() as progress:
+        n = opened.header.n_rows
+        with connected_if_asked(cluster, n) as client, show_progress() as progress:
             made = repair_gram(
                 store, samples, memory=cluster.memory, client=client, progress=progress
             )

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dhsk.arrays import Indices, Rows
+from dhsk.costs import FEW
 from dhsk.errors import InputWarning
 from dhsk.gram.prepare import check_kernels
 from dhsk.kernels import HeatKernel, Kernel
@@ -52,9 +53,6 @@ from dhsk.validation.stages import Finalist, rows_of
 
 Check: TypeAlias = Callable[[Rows, int], object]
 """Takes a block of samples and the number of its first; InputError if one cannot be used."""
-
-FEWEST: Final = 5000
-"""Samples from which on a search has rounds: on fewer everything takes seconds."""
 
 FIRST: Final = (1000, 3000)
 """Fewest and most samples of the first round: a fifth of all, within these."""
@@ -99,7 +97,7 @@ def sizes_of_rounds(search: Search, square: Square, grid: Grid, *, default: bool
     each = 8 * (square.shape[1] if square.nnz is None else square.nnz / square.shape[0])
     size = min(max(FIRST[0], min(FIRST[1], n // 5)), int(MOST_BYTES / each))
     found: list[int] = []
-    while n >= FEWEST and size * LEAST <= n and (found or _pays(grid, size)):
+    while n >= FEW and size * LEAST <= n and (found or _pays(grid, size)):
         found.append(size)
         size = min(GROWTH * size, int(MOST_BYTES / each))
         if size <= found[-1]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from dhsk.costs import FEW
 from dhsk.errors import InputError
 from dhsk.gram.derive import product_kernel
 from dhsk.kernels import CosineKernel, Kernel
@@ -26,9 +27,6 @@ from dhsk.validation.matrices import KernelMatrices, keeps_rows
 from dhsk.validation.result import write_rows
 from dhsk.validation.stages import Finalist, Stages, Wanted, rows_of
 from dhsk.validation.weighted import WeightedEngine
-
-FEW: Final = 5000
-"""Number of samples from which log-ratios are not tried unasked: tables of microbes have fewer."""
 
 LEAST_SHARE: Final = 0.03
 """Share of entries below which log-ratios of sparse samples are not tried: texts have fewer, tables
@@ -86,7 +84,7 @@ class Maps:
 
 
 def _few_compositions(samples: Samples) -> bool:
-    """Whether log-ratios of samples are worth a try unasked."""
+    """Whether log-ratios of samples are worth a try unasked: tables of microbes are short."""
     few = _has_few_zeros(samples) and samples.shape[0] < FEW
     return few and are_compositions(first_rows(samples))
 

@@ -51,7 +51,7 @@ def run_and_hear(
 
 @pytest.fixture(scope="module")
 def address() -> Any:
-    """A cluster that stays up for the module, so that commands start none of their own."""
+    """A cluster that stays up for the module."""
     with Client(
         processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
         protocol="tcp", host="127.0.0.1", set_as_default=False,
@@ -60,9 +60,9 @@ def address() -> Any:
 
 
 @pytest.fixture
-def cv(run: Any, address: str) -> Callable[..., tuple[int, str, str]]:
+def cv(run: Any) -> Callable[..., tuple[int, str, str]]:
     """Run `dhsk cv` with its results in the folder o."""
-    return lambda *words: run("cv", *words, "--out", "o", "--cluster", address)
+    return lambda *words: run("cv", *words, "--out", "o")
 
 
 @pytest.fixture

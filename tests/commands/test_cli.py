@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +22,12 @@ from dhsk.execution.lock import sole_writer
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-@pytest.fixture
-def run(run: Any, address: str) -> Callable[..., tuple[int, str, str]]:
-    """Run a command, on the cluster that stays up unless it takes none."""
-    return lambda *words, cluster=True: run(*words, *(("--cluster", address) if cluster else ()))
-
-
 @pytest.mark.slow
 def test_gram_then_info_then_verify_then_cv(run: Any, samples: Any) -> None:
     """The whole job by hand: every step says where its output is and what comes next."""
     code, out, _ = run("gram", "x.npy", "--out", "g", "--kernel", "cosine", "--tile", 30)
     assert (code, "output: g" in out, "next:   dhsk cv g" in out) == (DONE, True, True)
-    code, out, _ = run("info", "g", cluster=False)
+    code, out, _ = run("info", "g")
     assert code == DONE
     assert "80 x 80 float64, triangle" in out
     assert "6 of 6 done" in out
@@ -225,7 +218,7 @@ def bad_files(samples: Any) -> None:
 def test_bad_input_ends_with_two_and_a_sentence(run: Any, name: str) -> None:
     """One clear sentence on standard error, no traceback, and no tile on disk."""
     words, message = bad(name)
-    code, out, err = run(*words, cluster=name != "no cluster")
+    code, out, err = run(*words)
     assert code == BAD_INPUT
     sentence = err.strip().splitlines()[-1]
     assert re.search(message, sentence), sentence
@@ -275,7 +268,7 @@ def test_damage_is_found_and_repaired(run: Any, samples: Any) -> None:
     assert "the samples (rows) in g are damaged: written again" in out
     Path("g/gram/c/1/2").unlink()
     assert run("verify", "g")[0] == BAD_STORE
-    code, out, _ = run("info", "g", cluster=False)
+    code, out, _ = run("info", "g")
     assert (code, "5 of 6 done" in out) == (DONE, True)
     code, _, err = run("cv", "g", "--labels", "y.txt", "--out", "o")
     assert (code, "lacks 1 of 6 tiles" in err) == (BAD_STORE, True)
@@ -338,7 +331,7 @@ def test_store_in_use_is_refused_to_writers(run: Any, samples: Any) -> None:
             code, _, err = run(*words)
             held = f"is being written by process {os.getpid()} on "
             assert (code, held in err, err.count("\n")) == (BAD_STORE, True, 1)
-        assert run("info", "g", cluster=False)[0] == DONE
+        assert run("info", "g")[0] == DONE
         assert run("verify", "g")[0] == DONE
         assert run("cv", "g", "--labels", "y.txt", "--out", "read")[0] == DONE
     assert run("gram", "x.npy", "--out", "g")[0] == DONE
@@ -347,7 +340,7 @@ def test_store_in_use_is_refused_to_writers(run: Any, samples: Any) -> None:
 @pytest.mark.parametrize("command", [["info"], ["verify"]])
 def test_absent_store(run: Any, samples: Any, command: list[str]) -> None:
     """A store that is not there is exit code 4."""
-    code, _, err = run(*command, "nowhere", cluster=command == ["verify"])
+    code, _, err = run(*command, "nowhere")
     assert (code, "nowhere does not exist" in err) == (BAD_STORE, True)
 
 
@@ -357,17 +350,18 @@ def outcome_of(out: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows if len(row) == 3}
 
 
-def test_prediction_beside_what_happened(run: Any, samples: Any) -> None:
+def test_prediction_beside_what_happened(run: Any, samples: Any, address: str) -> None:
     """The last lines of a run compare; a run that goes on says how little it had to do."""
     words = ("gram", "x.npy", "--out", "g", "--tile", 30, "--dtype", "float32")
     found = outcome_of(run(*words)[1])
     assert found["tiles computed"] == ["6", "6"]
     # 6 tiles of 30 x 30 in float32 and 80 samples of 12 in float64; on disk also zarr's metadata.
     assert found["on disk"][0] == f"{(6 * 900 * 4 + 80 * 12 * 8) / 1024:.2f} kiB"
-    assert found["peak memory, all processes"][1] == "not seen from here"
+    assert found["peak memory, all processes"][1].endswith("MiB")
     assert [seconds[-1] for seconds in found["seconds"]] == ["s", "s"]
     Path("g/gram/c/0/1").unlink()
-    found = outcome_of(run(*words)[1])
+    found = outcome_of(run(*words, "--cluster", address)[1])
+    assert found["peak memory, all processes"][1] == "not seen from here"
     assert found["tiles computed"] == ["6", "1"]
 
 
@@ -381,7 +375,7 @@ def test_products_in_float32(run: Any, samples: Any) -> None:
                        "--kernel", "polynomial")  # fmt: skip
     assert (code, "takes no float32" in err) == (BAD_INPUT, True)
     words = ("plan", "x.npy", "--product-dtype", "float32", "--verbose")
-    assert "(float32)" in run(*words, cluster=False)[1]
+    assert "(float32)" in run(*words)[1]
 
 
 def test_gram_that_does_not_fit(run: Any, samples: Any) -> None:
@@ -437,7 +431,7 @@ def test_interrupted_cv_says_where_its_rows_are(run: Any, samples: Any, monkeypa
 @pytest.mark.parametrize("command", ["demo", "plan", "gram", "info", "verify", "cv"])
 def test_every_command_has_help(run: Any, command: str) -> None:
     """--help works everywhere."""
-    code, out, _ = run(command, "--help", cluster=False)
+    code, out, _ = run(command, "--help")
     assert (code, "Usage: dhsk" in out) == (DONE, True)
 
 
@@ -455,7 +449,7 @@ def test_a_device_is_that_of_the_command_alone(
     """`--device` goes before the environment, and ends with the command."""
     monkeypatch.setenv(VARIABLE, "abacus")
     words = ["gram", "x.npy", "--out", "g"]
-    code, _, err = run(*words, cluster=False)
+    code, _, err = run(*words)
     assert (code, "not 'abacus'" in err) == (BAD_INPUT, True)
-    assert run(*words, "--device", "cpu", cluster=False)[0] == DONE
+    assert run(*words, "--device", "cpu")[0] == DONE
     assert chosen_device() is None

@@ -1,6 +1,8 @@
 """The cluster of a command."""
 
 import logging
+import subprocess
+import sys
 from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -11,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dhsk
 from dhsk.__main__ import main
 from dhsk.commands import connecting
 from dhsk.commands.options import Cluster
+from dhsk.execution import cluster
 
 
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt], ids=["done", "interrupted"])
@@ -25,7 +29,7 @@ def test_logs_are_silent_for_the_time_of_a_command(monkeypatch: Any, error: Any)
         closed.append(timeout)
 
     client = SimpleNamespace(close=close, dashboard_link=None)
-    monkeypatch.setattr(connecting, "connect", lambda *_, **__: client)
+    monkeypatch.setattr(cluster, "connect", lambda *_, **__: client)
     logger = logging.getLogger("distributed.client")
     before = logger.level
     levels = []
@@ -72,7 +76,7 @@ def test_the_first_lines_have_the_link_of_a_dashboard_that_answers(
             server.shutdown()
             server.server_close()
         client = SimpleNamespace(close=lambda **_: None, dashboard_link=link)
-        monkeypatch.setattr(connecting, "connect", lambda *_, **__: client)
+        monkeypatch.setattr(cluster, "connect", lambda *_, **__: client)
         with connecting.connected(Cluster("tcp://10.0.0.1:8786", None, None)):
             pass
         server.shutdown()
@@ -80,32 +84,95 @@ def test_the_first_lines_have_the_link_of_a_dashboard_that_answers(
     assert capsys.readouterr().err == (f"dashboard: {link}\n" if told else "")
 
 
-@pytest.mark.parametrize(
-    ("small", "words", "starts"),
-    [
-        (20, [], False),
-        (19, [], True),
-        (20, ["--workers", "1"], True),
-        (19, ["--rank", "5"], False),
-    ],
-)
-def test_grids_that_start_a_cluster(
-    small: int, words: list[str], starts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Exact ones on more than a few samples, and those that ask for workers."""
-    begun: list[Any] = []
+MANY = 20
 
-    def connected(options: Any) -> Any:
-        begun.append(options)
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch, own_cache: None, tmp_path: Path) -> list[Cluster]:
+    """Options with which commands connect, where `MANY` samples are many, in an empty folder."""
+    asked: list[Cluster] = []
+
+    def connected(options: Cluster) -> Any:
+        asked.append(options)
         return nullcontext()
 
     monkeypatch.setattr(connecting, "connected", connected)
-    monkeypatch.setattr("dhsk.commands.cv.SMALL", small)
-    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((20, 3)))
-    (tmp_path / "y.txt").write_text("a\nb\n" * 10)
-    samples, labels = str(tmp_path / "x.npy"), str(tmp_path / "y.txt")
-    grid = ["--time-scale", "1", "--C", "1", "--folds", "2", "--out", str(tmp_path / "o")]
+    monkeypatch.setattr(connecting, "FEW", MANY)
+    monkeypatch.chdir(tmp_path)
+    return asked
+
+
+CV = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", "1", "--C", "1", "--folds", "2")
+STORED = ("train", "x.npy", "--labels", "y.txt", "--store", "g")
+GRAM = ("gram", "x.npy")
+NODES = ("gram", "edges.tsv", "--graph", "power", "--power", "2")
+
+
+@pytest.mark.parametrize(
+    ("words", "n", "starts"),
+    [
+        *((words, MANY, True) for words in (CV, STORED, GRAM, NODES)),
+        *((words, MANY - 1, False) for words in (CV, STORED, GRAM, NODES)),
+        ((*CV, "--rank", "5"), MANY, False),
+        (STORED[:-2], MANY, False),
+        ((*GRAM, "--part", "1/2"), MANY, False),
+        *(((*words, "--workers", "1"), MANY - 1, True) for words in (CV, GRAM, STORED[:-2])),
+        ((*GRAM, "--cluster", "local"), MANY - 1, True),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_commands_that_start_a_cluster(
+    words: tuple[str, ...], n: int, starts: bool, begun: list[Cluster]
+) -> None:
+    """Those that ask for one, and those on matrices of many samples."""
+    np.save("x.npy", np.random.default_rng(0).random((n, 3)))
+    Path("y.txt").write_text("".join(f"{k % 2}\n" for k in range(n)))
+    Path("edges.tsv").write_text("".join(f"{k} {k + 1}\n" for k in range(n - 1)))
     with pytest.raises(SystemExit) as ended:
-        main(["cv", samples, "--labels", labels, *grid, *words])
+        main([*words, "--out", "o"])
     assert ended.value.code == 0
     assert bool(begun) is starts
+
+
+@pytest.mark.parametrize("n", [MANY - 1, MANY])
+def test_repair_of_a_large_store_starts_a_cluster(n: int, begun: list[Cluster]) -> None:
+    """As to compute it did."""
+    np.save("x.npy", np.random.default_rng(0).random((n, 3)))
+    dhsk.compute_gram("x.npy", "cosine", store="g")
+    Path("g/gram/c/0/0").unlink()
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", "g", "--repair", "x.npy"])
+    assert ended.value.code == 0
+    assert bool(begun) is (n == MANY)
+
+
+IN_PROCESS = """
+import sys
+from dhsk.__main__ import main
+
+labels = ["--labels", "y.txt"]
+for words in (
+    ["gram", "x.npy", "--out", "g"],
+    ["verify", "g"],
+    ["info", "g"],
+    ["plan", "x.npy", *labels],
+    ["train", "x.npy", *labels, "--out", "m"],
+    ["train", "x.npy", *labels, "--rank", "5", "--out", "low"],
+    ["predict", "m", "x.npy", "--out", "p.csv"],
+    ["compare", "x.npy", "x.npy", "--permutations", "19", "--out", "c"],
+    ["cv", "x.npy", *labels, "--C", "1", "--time-scale", "1", "--folds", "2", "--out", "o"],
+):
+    try:
+        main(words)
+    except SystemExit as ended:
+        assert not ended.code, words
+    assert "distributed" not in sys.modules, words
+"""
+
+
+@pytest.mark.slow
+def test_commands_without_workers_load_no_cluster(tmp_path: Path) -> None:
+    """It takes longer to load than a small matrix to compute."""
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((40, 3)))
+    (tmp_path / "y.txt").write_text("a\nb\n" * 20)
+    subprocess.run([sys.executable, "-c", IN_PROCESS], cwd=tmp_path, check=True, timeout=120)

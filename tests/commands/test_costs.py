@@ -58,15 +58,15 @@ def test_only_long_runs_say_how_to_have_an_answer_sooner() -> None:
 
 
 @pytest.mark.slow
-def test_cv_says_it_first(run: Any, address: str, samples: Any) -> None:
+def test_cv_says_it_first(run: Any, samples: Any) -> None:
     """And the products that it said would not stay have gone; quiet commands say nothing."""
-    code, _, err = run(*CV, "--out", "o", "--cluster", address)
+    code, _, err = run(*CV, "--out", "o")
     assert code == DONE
     assert err.startswith(
         "80 samples of 12 features, 2 classes, 2 kernels x 2 C x 3 folds: some seconds, "
     )
     assert not list(Path("o").rglob("cosine"))
-    assert run(*CV, "--out", "p", "--cluster", address, "-q")[2] == ""
+    assert run(*CV, "--out", "p", "-q")[2] == ""
 
 
 def test_features_that_are_kept_are_counted(run: Any, samples: Any, monkeypatch: Any) -> None:
@@ -84,21 +84,17 @@ def test_features_that_are_kept_are_counted(run: Any, samples: Any, monkeypatch:
 
 
 @pytest.mark.slow
-def test_a_long_cv_names_the_ways_out(
-    run: Any, address: str, samples: Any, monkeypatch: Any
-) -> None:
+def test_a_long_cv_names_the_ways_out(run: Any, samples: Any, monkeypatch: Any) -> None:
     """One kernel, or a low rank."""
     monkeypatch.setattr("dhsk.costs.LONG_SECONDS", 0.0)
-    err = run(*CV, "--out", "o", "--cluster", address)[2]
+    err = run(*CV, "--out", "o")[2]
     assert err.splitlines()[1].startswith("this will be long. Sooner: one kernel (--kernel heat")
 
 
 @pytest.mark.slow
-def test_finished_results_are_printed_again(
-    run: Any, address: str, samples: Any, monkeypatch: Any
-) -> None:
+def test_finished_results_are_printed_again(run: Any, samples: Any, monkeypatch: Any) -> None:
     """Without computing anything; what they lack is computed."""
-    words = (*CV, "--out", "o", "--cluster", address)
+    words = (*CV, "--out", "o")
     code, first, _ = run(*words)
     with monkeypatch.context() as patch:
         patch.setattr("dhsk.commands.cv._cross_validate", None)
@@ -113,9 +109,9 @@ def test_finished_results_are_printed_again(
 
 
 @pytest.mark.slow
-def test_disk_and_store_of_cv(run: Any, address: str, samples: Any) -> None:
+def test_disk_and_store_of_cv(run: Any, samples: Any) -> None:
     """A store is kept; one that is larger than --disk is refused before the folder is made."""
-    words = (*CV, "--cluster", address, "--store", "g")
+    words = (*CV, "--store", "g")
     code, _, err = run(*words, "--out", "o", "--disk", "10kB")
     assert (code, "but 9.77 kiB are allowed" in err) == (TOO_BIG, True)
     assert not Path("o").exists()
@@ -149,13 +145,10 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_every_run_says_its_cost_first(
-    run: Any, address: str, samples: Any, name: str, own_cache: None
-) -> None:
+def test_every_run_says_its_cost_first(run: Any, samples: Any, name: str, own_cache: None) -> None:
     """One line, and about the bytes that are there in the end."""
     words, what = LINES[name]
-    clustered = () if name in ("part", "rank") else ("--cluster", address)
-    code, _, err = run(*words, "--out", "made", *clustered)
+    code, _, err = run(*words, "--out", "made")
     assert code == DONE
     assert err.startswith(f"{what}: some seconds, ")
     found = re.search(r"while it runs, ([\d.]+) (B|kiB) stay\n", err)
@@ -173,19 +166,17 @@ def test_predict_says_its_cost_first(run: Any, samples: Any) -> None:
     assert re.match(r"predictions of 80 samples of 12 features by \d+ fitted samples: some", err)
 
 
-def test_the_cost_of_a_graph(run: Any, address: str, tmp_path: Path) -> None:
+def test_the_cost_of_a_graph(run: Any, tmp_path: Path) -> None:
     """Without seconds, which depend on its spectrum."""
     Path("edges.tsv").write_text("a\tb\nb\tc\n")
     words = ("gram", "edges.tsv", "--graph", "exponential", "--beta", "0.2", "--out", "g")
-    err = run(*words, "--cluster", address)[2]
+    err = run(*words)[2]
     assert re.match(r"matrix of 3 nodes, 4 entries of its graph: [\d.]+ MiB of memory, ", err)
 
 
-def test_a_store_that_is_there_costs_what_it_lacks(
-    run: Any, samples: Any, own_cache: None, address: str
-) -> None:
+def test_a_store_that_is_there_costs_what_it_lacks(run: Any, samples: Any, own_cache: None) -> None:
     """Tiles of an earlier run are not counted."""
-    words = ("gram", "x.npy", "--out", "g", "--cluster", address)
+    words = ("gram", "x.npy", "--out", "g")
     run(*words, "--tile", "30")
     Path("g/gram/c/0/1").unlink()
     assert "features, 1 of 6 tiles: some seconds" in run(*words)[2]

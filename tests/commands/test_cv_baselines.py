@@ -17,13 +17,13 @@ GRID = ("--folds", "3", "--time-scale", "1", "--C", "1")
 
 
 @pytest.fixture
-def words(run: Any, counts: Any, address: Any) -> tuple[str, ...]:
+def words(run: Any, counts: Any) -> tuple[str, ...]:
     """A command on sparse counts."""
     X = counts(60, 12)
     X[30:, :2] += 1
     save_npz("x.npz", csr_array(X))
     Path("y.txt").write_text("\n".join(np.repeat(["up", "down"], 30)) + "\n")
-    return ("cv", "x.npz", "--labels", "y.txt", "--cluster", address)
+    return ("cv", "x.npz", "--labels", "y.txt")
 
 
 @pytest.mark.slow

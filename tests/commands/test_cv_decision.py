@@ -24,7 +24,7 @@ def samples(run: Any, counts: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any, counts: Any) -> None:
+def test_no_options_do_the_right_thing(run: Any, samples: Any, counts: Any) -> None:
     """Heat and cosine, a search, and one sentence; the same again is refused nothing.
 
     The totals of these counts differ, so the linear kernel stands aside, and log-ratios are tried.
@@ -32,7 +32,7 @@ def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any, cou
     X = counts(80, 40)  # where a search takes a fourth of the time
     X[40:, :8] += 1
     np.save("x.npy", X)
-    words = ("cv", "x.npy", "--labels", "y.txt", "--out", "o", "--cluster", address)
+    words = ("cv", "x.npy", "--labels", "y.txt", "--out", "o")
     code, out, _ = run(*words)
     assert code == DONE
     assert "tried:  time scales " in out
@@ -47,13 +47,11 @@ def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any, cou
 
 
 @pytest.mark.slow
-def test_model_page_and_predictions_are_of_the_one_to_take(
-    run: Any, samples: Any, address: Any
-) -> None:
+def test_model_page_and_predictions_are_of_the_one_to_take(run: Any, samples: Any) -> None:
     """One candidate, which --choose names: the simplest, untold, or the highest mean."""
     _, y = samples
     words = ("cv", "x.npy", "--labels", "y.txt", "--kernel", "cosine,heat", "--time-scale", "0.5")
-    words = (*words, "--C", "1", "--model", "--cluster", address)
+    words = (*words, "--C", "1", "--model")
     taken = {}
     for choose in ("simplest", "best"):
         code, out, err = run(*words, "--choose", choose, "--out", choose)
@@ -76,9 +74,9 @@ def test_model_page_and_predictions_are_of_the_one_to_take(
 
 
 @pytest.mark.slow
-def test_one_kernel_needs_no_decision(run: Any, samples: Any, address: Any) -> None:
+def test_one_kernel_needs_no_decision(run: Any, samples: Any) -> None:
     """The best cell says it all."""
-    words = ("--labels", "y.txt", "--time-scale", "0.5,1", "--cluster", address, "--out", "o")
+    words = ("--labels", "y.txt", "--time-scale", "0.5,1", "--out", "o")
     code, out, _ = run("cv", "x.npy", *words)
     assert code == DONE
     assert "decide:" not in out
@@ -86,11 +84,11 @@ def test_one_kernel_needs_no_decision(run: Any, samples: Any, address: Any) -> N
 
 
 @pytest.mark.slow
-def test_map_auto_and_a_model_with_its_weights(run: Any, samples: Any, address: Any) -> None:
+def test_map_auto_and_a_model_with_its_weights(run: Any, samples: Any) -> None:
     """Both maps are tried; what is trained on tf-idf predicts so."""
     X, y = samples
     words = ("--labels", "y.txt", "--kernel", "cosine", "--C", "1")
-    code, out, _ = run("cv", "x.npz", *words, "--map", "auto", "--cluster", address, "--out", "o")
+    code, out, _ = run("cv", "x.npz", *words, "--map", "auto", "--out", "o")
     assert code == DONE
     assert "tf-idf cosine" in out
     code, out, _ = run("train", "x.npz", *words, "--map", "tfidf", "--out", "m")

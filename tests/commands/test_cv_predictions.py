@@ -31,11 +31,9 @@ def posts(tmp_path: Path, monkeypatch: Any) -> list[str]:
     return groups
 
 
-def test_the_predictions_are_those_of_the_results(
-    run: Any, posts: list[str], address: str, table: Any
-) -> None:
+def test_the_predictions_are_those_of_the_results(run: Any, posts: list[str], table: Any) -> None:
     """By id, with the label of the file; named at the end and linked from the page."""
-    code, out, err = run(*WORDS, "o", "--cluster", address)
+    code, out, err = run(*WORDS, "o")
     assert (code, err.count("beware")) == (DONE, 0)
     assert "output: o/results.json, results.csv, predictions.csv, report.html\n" in out
     assert '<a href="predictions.csv">' in Path("o/report.html").read_text()
@@ -61,10 +59,10 @@ def test_the_predictions_are_those_of_the_results(
 
 @pytest.mark.slow
 def test_a_run_that_goes_on_writes_the_same_bytes(
-    run: Any, posts: list[str], address: str, monkeypatch: Any
+    run: Any, posts: list[str], monkeypatch: Any
 ) -> None:
     """Interrupted before the table is written, when every fit is in the checkpoint, or in it."""
-    few = (*WORDS[:-1], "--cluster", address, "--out")
+    few = (*WORDS[:-1], "--out")
     assert run(*few, "o")[0] == DONE
     whole = Path("o/predictions.csv").read_bytes()
 
@@ -83,9 +81,9 @@ def test_a_run_that_goes_on_writes_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_a_store_has_no_ids(run: Any, cv: Any, samples: Any, address: str, table: Any) -> None:
+def test_a_store_has_no_ids(run: Any, cv: Any, samples: Any, table: Any) -> None:
     """Rows are numbered; of two classes there is one decision."""
-    made = run("gram", "x.npy", "--out", "g", "--kernel", "cosine", "--cluster", address)
+    made = run("gram", "x.npy", "--out", "g", "--kernel", "cosine")
     assert made[0] == DONE
     assert cv("g", "--labels", "y.txt", "--C", 1, "--time-scale", 1)[0] == DONE
     header, rows = table("o/predictions.csv")

@@ -12,10 +12,10 @@ EDGES = "".join(f"{i}\t{(i + step) % 12}\n" for i in range(12) for step in (1, 2
 
 
 @pytest.fixture
-def gram(run: Any, address: str, monkeypatch: Any) -> Any:
+def gram(run: Any, monkeypatch: Any) -> Any:
     """Run `dhsk gram` on an edge list."""
     Path("edges.tsv").write_text(EDGES)
-    given = ("gram", "edges.tsv", "--out", "g", "--cluster", address)
+    given = ("gram", "edges.tsv", "--out", "g")
     return lambda *words: run(*given, *words)
 
 

@@ -17,8 +17,13 @@ import pytest
 import dhsk
 from dhsk.gram.storage.store import GramStore
 
-WORDS = ["gram", "x.npy", "--out", "killed", "--time-scale", "0.3", "--tile", "128"]
-"""A job of 78 tiles and a few seconds."""
+WORDS = ["gram", "x.npy", "--out", "killed", "--time-scale", "0.3", "--tile", "64"]
+"""A job of 300 tiles and a second."""
+
+WORKERS = ["--workers", "2"]
+
+everywhere = pytest.mark.parametrize("where", [[], WORKERS], ids=["threads", "workers"])
+"""In the process of the command, and in others."""
 
 Start = Callable[[Path, list[str]], "subprocess.Popen[str]"]
 
@@ -45,21 +50,24 @@ def wait_for_tiles(process: "subprocess.Popen[str]", store: Path, count: int) ->
         time.sleep(0.005)
 
 
+@everywhere
 @pytest.mark.slow(seconds=20)
-def test_killed_process_tree_resumes(contents: Any, start: Start, folder: Path) -> None:
+def test_killed_process_tree_resumes(
+    contents: Any, start: Start, folder: Path, where: list[str]
+) -> None:
     """SIGKILL to all processes, twice; what was finished is not computed again."""
     rng = np.random.default_rng(1)
     store, reference = folder / "killed", folder / "whole"
     kernel = dhsk.HeatKernel.at_scale(dim=64, time_scale=0.3)
-    dhsk.compute_gram(folder / "x.npy", kernel, store=reference, tile=128)
+    dhsk.compute_gram(folder / "x.npy", kernel, store=reference, tile=64)
     for count in np.sort(rng.choice(np.arange(1, 60), 2, replace=False)):
-        process = start(folder, WORDS)
+        process = start(folder, WORDS + where)
         wait_for_tiles(process, store, int(count))
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     finished = {tile: when for tile, when in chunks(store).items() if is_whole(store, tile)}
-    assert 0 < len(finished) < 78
-    process = start(folder, WORDS)
+    assert 0 < len(finished) < 300
+    process = start(folder, WORDS + where)
     output, _ = process.communicate()
     assert process.returncode == 0, output
     after = chunks(store)
@@ -91,9 +99,10 @@ def wait_until_alone(session: int) -> None:
         time.sleep(0.02)
 
 
+@everywhere
 @pytest.mark.slow(seconds=20)
 def test_interrupted_command_says_so_and_resumes(
-    contents: Any, start: Start, tmp_path: Path, counts: Any
+    contents: Any, start: Start, tmp_path: Path, counts: Any, where: list[str]
 ) -> None:
     """Ctrl-C and SIGTERM, which workers hear too: 130, one sentence, nobody left, resumable."""
     np.save(tmp_path / "x.npy", counts(2200, 64))
@@ -104,7 +113,7 @@ def test_interrupted_command_says_so_and_resumes(
         (signal.SIGTERM, os.kill),
     ):
         before = len(chunks(store))
-        process = start(tmp_path, WORDS)
+        process = start(tmp_path, WORDS + where)
         wait_for_tiles(process, store, before + 1)
         send(process.pid, number)
         output, _ = process.communicate(timeout=60)
@@ -115,18 +124,18 @@ def test_interrupted_command_says_so_and_resumes(
         assert len(words) == 1, output
         assert "interrupted; what is finished is kept: run the same command" in words[0]
         wait_until_alone(process.pid)
-        assert before < len(chunks(store)) < 171
+        assert before < len(chunks(store)) < 630
     kernel = dhsk.HeatKernel.at_scale(dim=64, time_scale=0.3)
     for path in (store, tmp_path / "whole"):
-        dhsk.compute_gram(tmp_path / "x.npy", kernel, store=path, tile=128)
+        dhsk.compute_gram(tmp_path / "x.npy", kernel, store=path, tile=64)
     assert contents(store) == contents(tmp_path / "whole")
 
 
 @pytest.mark.slow
 def test_signal_while_the_workers_end_changes_nothing(start: Start, folder: Path) -> None:
     """All tiles are done, so the command ends as done or as interrupted: at once, without noise."""
-    process = start(folder, WORDS)
-    wait_for_tiles(process, folder / "killed", 78)
+    process = start(folder, WORDS + WORKERS)
+    wait_for_tiles(process, folder / "killed", 300)
     time.sleep(0.1)
     os.killpg(process.pid, signal.SIGTERM)
     output, _ = process.communicate(timeout=60)

@@ -66,12 +66,10 @@ def test_quiet_reports_say_only_what_was_asked(run: Any, samples: Any) -> None:
 
 
 @pytest.mark.slow
-def test_quiet_cross_validations_keep_the_table_and_the_decision(
-    run: Any, samples: Any, address: str
-) -> None:
+def test_quiet_cross_validations_keep_the_table_and_the_decision(run: Any, samples: Any) -> None:
     """Also of results that are there; without files, bars, costs and the next command."""
     words = ("cv", "x.npy", "--labels", "y.txt", "--kernel", "cosine,linear")
-    words += ("--C", "1", "--folds", "3", "--cluster", address, "--out", "o")
+    words += ("--C", "1", "--folds", "3", "--out", "o")
     usual = run(*words)[1]
     result = usual.partition("output:")[0]
     assert "mean accuracy" in result

@@ -123,12 +123,12 @@ def test_what_is_refused_is_not_proposed(run: Any, signed: Any) -> None:
 
 
 @pytest.mark.slow
-def test_proposals_for_refused_samples_work(run: Any, signed: Any, address: str) -> None:
+def test_proposals_for_refused_samples_work(run: Any, signed: Any) -> None:
     """As they are printed."""
     facts = json.loads(run("plan", "dense.npy", "--labels", "y.txt", "--json")[1])
     for command in facts["next"]:
         words = command.removeprefix("dhsk ").split()
-        assert run(*words, "--cluster", address)[0] == DONE
+        assert run(*words)[0] == DONE
 
 
 def test_nothing_is_proposed_for_what_no_kernel_takes(run: Any, signed: Any) -> None:

@@ -80,9 +80,7 @@ def test_what_is_no_run_is_refused(run: Run, folders: None, words: list[str], sa
 
 
 @pytest.mark.slow
-def test_the_commands_on_the_page_give_the_best_cell_again(
-    run: Run, cv: Run, address: str, counts: Any
-) -> None:
+def test_the_commands_on_the_page_give_the_best_cell_again(run: Run, cv: Run, counts: Any) -> None:
     """They are run as they stand, with the names of the user's files."""
     X = counts(60, 9)
     X[30:, :3] += 1
@@ -99,8 +97,7 @@ def test_the_commands_on_the_page_give_the_best_cell_again(
         ["dhsk", "train"], ["dhsk", "predict"], ["dhsk", "cv"],
     ]  # fmt: skip
     for _, *words in commands:
-        where = ["--cluster", address] if words[0] == "cv" else []
-        assert run(*words, *where)[0] == DONE
+        assert run(*words)[0] == DONE
     best = json.loads(Path("o/results.json").read_text())["best"]
     again = json.loads(Path("best/results.json").read_text())
     assert len(again["summary"]) == 1

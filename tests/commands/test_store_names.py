@@ -22,7 +22,7 @@ def tiles_of(store: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_commands_on_a_store_put_columns_in_order(run: Any, counts: Any, address: str) -> None:
+def test_commands_on_a_store_put_columns_in_order(run: Any, counts: Any) -> None:
     """`dhsk gram` again, `info`, `verify --repair`, `cv STORE` with test samples, its model."""
     X = counts(30, DIM)
     X[15:, :3] += 9
@@ -33,8 +33,7 @@ def test_commands_on_a_store_put_columns_in_order(run: Any, counts: Any, address
     frame.rename(columns={"w2": "two"}).to_csv("z.csv", index=False)
     Path("y.txt").write_text("\n".join(y))
 
-    threads = ("--cluster", address)
-    gram = ("--kernel", "cosine", "--tile", 8, "--out", "g", *threads)
+    gram = ("--kernel", "cosine", "--tile", 8, "--out", "g")
     assert run("gram", "x.csv", *gram)[0] == DONE
     assert "features  w0, w1, w2, w3, w4, ... (8)\n" in run("info", "g")[1]
     whole = tiles_of(Path("g"))
@@ -43,12 +42,12 @@ def test_commands_on_a_store_put_columns_in_order(run: Any, counts: Any, address
     code, _, err = run("gram", "z.csv", *gram)
     assert (code, "lacks 1 of the 8 features of g (w2)" in err) == (BAD_INPUT, True)
     GramStore.open(Path("g")).remove_tile(0, 2)
-    assert run("verify", "g", "--repair", "z.csv", *threads)[0] == BAD_STORE
-    assert run("verify", "g", "--repair", "r.csv", *threads)[0] == DONE
+    assert run("verify", "g", "--repair", "z.csv")[0] == BAD_STORE
+    assert run("verify", "g", "--repair", "r.csv")[0] == DONE
     assert tiles_of(Path("g")) == whole
     words = ("--labels", "y.txt", "--time-scale", 1, "--C", 10, "--folds", 3, "--model")
     code, out, _ = run("cv", "g", *words, "--test", "r.csv", "--test-labels", "y.txt",
-                       "--out", "o", *threads)  # fmt: skip
+                       "--out", "o")  # fmt: skip
     assert code == DONE
     score = float(out.split("test:   accuracy ")[1].split()[0])
     for file in ("x.csv", "r.csv"):

@@ -55,19 +55,16 @@ def test_a_model_keeps_the_spectrum(run: Any, table: Any, reads: None) -> None:
 
 
 @pytest.mark.slow
-def test_a_store_keeps_the_spectrum(
-    run: Any, cv: Any, address: str, table: Any, reads: None
-) -> None:
+def test_a_store_keeps_the_spectrum(run: Any, cv: Any, table: Any, reads: None) -> None:
     """A cross-validation of the store makes a model that predicts strings."""
-    here = ("--out", "g", "--cluster", address)
-    assert run("gram", "old.txt", "--spectrum", 3, *here)[0] == DONE
+    assert run("gram", "old.txt", "--spectrum", 3, "--out", "g")[0] == DONE
     _, out, _ = run("info", "g")
     assert "substrings of 3 letters" in out
-    code, _, err = run("gram", "old.txt", "--spectrum", 2, *here)
+    code, _, err = run("gram", "old.txt", "--spectrum", 2, "--out", "g")
     said = "made with substrings of 3 letters, and now they are substrings of 2 letters"
     assert (code, said in err) == (BAD_INPUT, True), err
     Path("g/gram/c/0/0").unlink()
-    code, out, err = run("verify", "g", "--repair", "old.txt", *here[2:])
+    code, out, err = run("verify", "g", "--repair", "old.txt")
     assert (code, "1 damaged or missing tiles computed again" in out) == (DONE, True), err
     code, out, err = cv(
         "g", "--labels", "old.y.txt", "--C", 1, "--folds", 3, "--model",
@@ -101,19 +98,16 @@ def test_a_model_keeps_hashed_columns(run: Any, table: Any, reads: None) -> None
 
 
 @pytest.mark.slow
-def test_a_store_keeps_hashed_columns(
-    run: Any, cv: Any, address: str, table: Any, reads: None
-) -> None:
+def test_a_store_keeps_hashed_columns(run: Any, cv: Any, table: Any, reads: None) -> None:
     """A cross-validation of the store makes a model that predicts strings."""
-    here = ("--out", "g", "--cluster", address)
-    assert run("gram", "old.txt", "--spectrum", 3, "--hash", 64, *here)[0] == DONE
+    assert run("gram", "old.txt", "--spectrum", 3, "--hash", 64, "--out", "g")[0] == DONE
     _, out, _ = run("info", "g")
     assert "substrings of 3 letters, hashed to 64 columns" in out
     code, _, err = cv("g", "--labels", "old.y.txt", "--C", 1, "--folds", 3, "--model")
     assert code == DONE, err
     assert run("predict", "o/model.dhsk", "new.txt", "--out", "p.csv")[0] == DONE
     assert [row[0] for row in table("p.csv")[1][:4]] == ["b", "a", "b", "a"]
-    code, _, err = run("gram", "old.txt", "--spectrum", 3, "--hash", 65, *here)
+    code, _, err = run("gram", "old.txt", "--spectrum", 3, "--hash", 65, "--out", "g")
     assert (code, Path("g").exists()) == (BAD_INPUT, True), err
 
 

@@ -96,9 +96,9 @@ def test_a_cross_validation_keeps_the_vocabulary(cv: Any, run: Any, posts: None)
 
 
 @pytest.mark.slow
-def test_a_store_keeps_the_vocabulary(cv: Any, run: Any, address: str, posts: None) -> None:
+def test_a_store_keeps_the_vocabulary(cv: Any, run: Any, posts: None) -> None:
     """Of a Gram store alone a model knows its words."""
-    assert run("gram", "old", "--out", "g", "--ngrams", 2, "--cluster", address)[0] == DONE
+    assert run("gram", "old", "--out", "g", "--ngrams", 2)[0] == DONE
     assert cv("g", "--labels", "old", "--C", 1, "--folds", 3, "--model")[0] == DONE
     code, out, _ = run("predict", "o/model.dhsk", "new.jsonl", "--labels", "new.jsonl:group",
                        "--out", "p.csv")  # fmt: skip

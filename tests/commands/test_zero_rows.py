@@ -21,7 +21,7 @@ def data(counts: Any) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.slow
-def test_commands(run: Any, address: str, data: Any) -> None:
+def test_commands(run: Any, data: Any) -> None:
     """Each says it in one line, and none at all if there are none; the model decides later."""
     X, full, y = data
     np.save("x.npy", X)
@@ -30,13 +30,12 @@ def test_commands(run: Any, address: str, data: Any) -> None:
 
     said = "dhsk: 4 of 60 samples of x.npy are all zero"
     grid = ("--time-scale", 0.7, "--folds", 3)
-    here = ("--cluster", address, "--out")
     commands: list[tuple[Any, ...]] = [
-        ("gram", "x.npy", *here, "g"),
-        ("train", "x.npy", "--labels", "y.txt", *here, "m"),
-        ("train", "x.npy", "--labels", "y.txt", "--rank", 20, *here, "r"),
+        ("gram", "x.npy", "--out", "g"),
+        ("train", "x.npy", "--labels", "y.txt", "--out", "m"),
+        ("train", "x.npy", "--labels", "y.txt", "--rank", 20, "--out", "r"),
         ("predict", "m", "x.npy", "--out", "p.csv"),
-        ("cv", "x.npy", "--labels", "y.txt", *grid, "--rank", 20, *here, "d"),
+        ("cv", "x.npy", "--labels", "y.txt", *grid, "--rank", 20, "--out", "d"),
     ]
     for words in commands:
         code, _, err = run(*words)
@@ -49,6 +48,6 @@ def test_commands(run: Any, address: str, data: Any) -> None:
             code, _, err = run(*rest[:-1], f"{words[-1]}-3", "--zero-rows", "error")
             assert (code, "x.npy: row 0 (counted from 0) is all zero" in err) == (BAD_INPUT, True)
     assert "4 samples, at the centre" in run("info", "g")[1]
-    strict = ("train", "full.npy", "--labels", "y.txt", "--zero-rows", "error", *here, "s")
+    strict = ("train", "full.npy", "--labels", "y.txt", "--zero-rows", "error", "--out", "s")
     assert run(*strict)[0] == DONE
     assert run("predict", "s", "x.npy", "--out", "q.csv")[0] == BAD_INPUT

@@ -37,7 +37,7 @@ SIZES = FoldSizes(5, 1, 80.0, 20.0, 100, repeatable=True)
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of 60 samples, and of 120 if those are asked for."""
-    monkeypatch.setattr("dhsk.validation.halving.FEWEST", 100)
+    monkeypatch.setattr("dhsk.validation.halving.FEW", 100)
     monkeypatch.setattr("dhsk.validation.halving.FIRST", (60, 60))
     monkeypatch.setattr("dhsk.validation.halving.GROWTH", 2)
     monkeypatch.setattr("dhsk.validation.halving.LEAST", 2.5)
