@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -23,17 +24,34 @@ from dhsk.execution.version_check import breaking, checked_versions, facts
 SLOW = pytest.mark.slow
 
 
+def two_workers() -> LocalCluster:
+    """Worker processes named 0 and 1."""
+    return LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+    )
+
+
 @pytest.fixture
 def two() -> Iterator[Client]:
-    """Two worker processes named 0 and 1."""
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    """Two workers of this test's own, to which others may come."""
+    with two_workers() as cluster, Client(cluster) as client:
         client.run(facts)  # imports are not what is measured
         yield client
+
+
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[LocalCluster]:
+    """Two workers of all tests that leave them as they are."""
+    with two_workers() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def shared(lasting: LocalCluster) -> Iterator[Client]:
+    """A client of these, whose patches end with the test."""
+    with Client(lasting) as client:
+        yield client
+        client.run(mock.patch.stopall)
 
 
 def change(client: Client, worker: int, **other: str) -> None:
@@ -43,7 +61,7 @@ def change(client: Client, worker: int, **other: str) -> None:
         from dhsk.execution import version_check
 
         changed = {**version_check.facts(), **other}
-        version_check.facts = lambda: changed  # type: ignore[assignment]
+        mock.patch.object(version_check, "facts", return_value=changed).start()
 
     client.run(patch, workers=[address_of(client, worker)])
 
@@ -70,27 +88,25 @@ def test_which_differences_break() -> None:
 
 
 @SLOW
-def test_other_software_is_an_error(two: Client) -> None:
+def test_other_software_is_an_error(shared: Client) -> None:
     """The worker is named, with what it has and what this process has."""
-    change(two, 1, dhsk="9.9.9")
-    address = address_of(two, 1)
+    change(shared, 1, dhsk="9.9.9")
+    address = address_of(shared, 1)
     message = rf"worker 1 at {address} has dhsk 9\.9\.9 \(here .*\): start all workers from the env"
     with pytest.raises(dhsk.InputError, match=message):
-        gram(two)
+        gram(shared)
 
 
 @SLOW
-def test_a_worker_without_dhsk_is_an_error(two: Client) -> None:
+def test_a_worker_without_dhsk_is_an_error(shared: Client) -> None:
     """A worker of another environment may not have it at all."""
 
     def hide() -> None:
-        import sys
+        mock.patch.dict("sys.modules", {"dhsk.execution.version_check": None}).start()
 
-        sys.modules["dhsk.execution.version_check"] = None  # type: ignore[assignment]
-
-    two.run(hide, workers=[address_of(two, 0)])
+    shared.run(hide, workers=[address_of(shared, 0)])
     with pytest.raises(dhsk.InputError, match=r"worker 0 at .* cannot import dhsk \(.*Module"):
-        gram(two)
+        gram(shared)
 
 
 @pytest.mark.slow
@@ -108,27 +124,27 @@ def test_a_worker_that_ends_is_not_compared(two: Client) -> None:
     assert gram(two)[0, 0] == 1.0
 
 
-def test_an_error_of_a_worker_is_its_answer(two: Client) -> None:
+def test_an_error_of_a_worker_is_its_answer(shared: Client) -> None:
     """Also one of the kind that lost connections have."""
 
     def fail() -> None:
         raise OSError("no such library")
 
-    assert [str(answer) for answer in answers(two, fail).values()] == ["no such library"] * 2
+    assert [str(answer) for answer in answers(shared, fail).values()] == ["no such library"] * 2
 
 
 @SLOW
-def test_another_processor_is_one_warning(two: Client) -> None:
+def test_another_processor_is_one_warning(shared: Client) -> None:
     """The last bits may differ, and the computation goes on; it is not said twice."""
-    change(two, 1, BLAS="openblas 0.3.31 Haswell", instructions="avx2 other")
+    change(shared, 1, BLAS="openblas 0.3.31 Haswell", instructions="avx2 other")
     message = (
         r"workers differ in BLAS \(.*Haswell on 1 at .*instructions .* more, such as .* on 0 at"
     )
     with pytest.warns(dhsk.InputWarning, match=message):
-        gram(two)
+        gram(shared)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        gram(two)
+        gram(shared)
 
 
 @SLOW
@@ -180,7 +196,7 @@ def test_a_worker_that_joins_later_is_compared_too(
 
 
 @SLOW
-def test_a_folder_of_one_machine_is_an_error(two: Client, tmp_path: Path) -> None:
+def test_a_folder_of_one_machine_is_an_error(shared: Client, tmp_path: Path) -> None:
     """A worker whose disk has another folder at this path is named, and nothing is left."""
     other = tmp_path / "other"
 
@@ -188,17 +204,18 @@ def test_a_folder_of_one_machine_is_an_error(two: Client, tmp_path: Path) -> Non
         from dhsk.execution import folder_check
 
         whole = folder_check.holder_of
-        folder_check.holder_of = lambda folder: whole(other if folder == path else folder)
+        seen = lambda folder: whole(other if folder == path else folder)  # noqa: E731
+        mock.patch.object(folder_check, "holder_of", seen).start()
 
     store = tmp_path / "x.gram"
-    two.run(hide, store, other, workers=[address_of(two, 1)])
+    shared.run(hide, store, other, workers=[address_of(shared, 1)])
     message = rf"worker 1 on .* does not see the folder {store} of this program: choose a folder"
     with pytest.raises(dhsk.InputError, match=message):
-        dhsk.compute_gram(np.eye(3), "cosine", store=store, client=two)
+        dhsk.compute_gram(np.eye(3), "cosine", store=store, client=shared)
     assert list(tmp_path.iterdir()) == []
-    assert two.submit(pow, 2, 5).result() == 32
+    assert shared.submit(pow, 2, 5).result() == 32
     # Workers that join later are not asked for a folder that has gone.
-    assert not any(n.startswith("dhsk-place") for n in two.run_on_scheduler(plugins_of_workers))
+    assert not any(n.startswith("dhsk-place") for n in shared.run_on_scheduler(plugins_of_workers))
 
 
 KILLED = """
@@ -239,29 +256,27 @@ def plugins_of_workers(dask_scheduler: Any) -> list[str]:
 
 
 @SLOW
-def test_a_folder_that_cannot_be_written_is_an_error(two: Client, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_an_error(shared: Client, tmp_path: Path) -> None:
     """A worker of another user, or of a read-only mount."""
 
     def deny() -> None:
-        import tempfile
-
         def refuse(dir: Any) -> None:
             raise PermissionError(13, "Permission denied", str(dir))
 
-        tempfile.TemporaryFile = refuse  # type: ignore[assignment]
+        mock.patch("tempfile.TemporaryFile", refuse).start()
 
-    two.run(deny, workers=[address_of(two, 0)])
+    shared.run(deny, workers=[address_of(shared, 0)])
     with (
         sole_writer(tmp_path),
         pytest.raises(dhsk.InputError, match=r"worker 0 on .* cannot be written \(Permission"),
-        shared_by_workers(two, tmp_path),
+        shared_by_workers(shared, tmp_path),
     ):
         pass
 
 
 @SLOW
-def test_probes_are_removed(two: Client, tmp_path: Path) -> None:
+def test_probes_are_removed(shared: Client, tmp_path: Path) -> None:
     """A finished store has no file of the check."""
-    dhsk.compute_gram(np.eye(3), "cosine", store=tmp_path / "x.gram", client=two)
+    dhsk.compute_gram(np.eye(3), "cosine", store=tmp_path / "x.gram", client=shared)
     assert not list(tmp_path.rglob("*probe*"))
     shutil.rmtree(tmp_path / "x.gram")
