@@ -51,7 +51,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for label in ("fft", "linalg", "signal", "stats"):
         (folder / label).mkdir()
         for number in range(20):
-            own = rng.integers(0, 12, 30)
+            own = rng.integers(0, 60, 60)
             words = [f"{label}{word}" for word in own] + ["the", "of", "array"] * 4
             (folder / label / f"{number}.txt").write_text(" ".join(words))
     return folder
