@@ -73,7 +73,7 @@ def test_a_name_is_the_kernel_of_the_default_parameters(name: str, samples: Any)
 
 
 @pytest.mark.slow(seconds=20)
-def test_commands_make_the_same_gaussian(run: Any, samples: Any) -> None:
+def test_commands_make_the_same_gaussian(run: Any, samples: Any, address: str) -> None:
     """Of samples, of samples as a map makes them, and of stored inner products."""
     X, y = samples
     np.save("x.npy", X)
@@ -83,12 +83,12 @@ def test_commands_make_the_same_gaussian(run: Any, samples: Any) -> None:
     for width, words in zip(widths, ((), ("--map", "projective")), strict=True):
         kernel = dhsk.GaussianKernel(width)
         own = ("--kernel", "gaussian", *words)
-        given = ("--labels", "y.txt", *own)
-        assert run("gram", "x.npy", *own, "--out", f"g{width}")[0] == 0
+        given, workers = ("--labels", "y.txt", *own), ("--cluster", address)
+        assert run("gram", "x.npy", *own, "--out", f"g{width}", *workers)[0] == 0
         assert dhsk.open_gram(f"g{width}").kernel == kernel
         assert run("train", "x.npy", *given, "--out", f"m{width}")[0] == 0
         assert dhsk.HeatSVC.load(f"m{width}").kernel_ == kernel
-        assert run("cv", "x.npy", *given, "--C", 1, "--out", f"o{width}")[0] == 0
+        assert run("cv", "x.npy", *given, "--C", 1, "--out", f"o{width}", *workers)[0] == 0
         found = json.loads(Path(f"o{width}", "results.json").read_text())
         assert kernel.label in json.dumps(found)
     assert dhsk.GaussianKernel(widths[0]).label in run("plan", "x.npy", "--kernel", "gaussian")[1]
