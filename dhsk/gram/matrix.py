@@ -14,7 +14,6 @@ from dhsk.execution.folder import TemporaryPlace
 from dhsk.gram.derive import check_derivable, check_digits
 from dhsk.gram.device_passes import computes_on_device
 from dhsk.gram.neighbors import Side, marks_of, side_of
-from dhsk.gram.notebook import notebook_html
 from dhsk.gram.operations import Operations
 from dhsk.gram.passes import diagonal, multiply
 from dhsk.gram.storage.indexing import Selector, to_indices
@@ -118,6 +117,8 @@ class GramMatrix(Operations):
 
     def _repr_html_(self) -> str:
         """Shape, kernel and store for notebooks, and a picture of some values where it is cheap."""
+        from dhsk.gram.notebook import notebook_html  # with the pages of reports
+
         origin = "computed on demand" if self.computed else "stored"
         return notebook_html(self, self.kernel, self.path, origin, self.samples)
 
