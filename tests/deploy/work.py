@@ -57,7 +57,7 @@ BEGUN: dict[tuple[str, ...], Callable[[Path], bool]] = {
 
 def begun(process: Any, folder: Path, words: tuple[str, ...]) -> None:
     """Return once a command is in the middle of its work."""
-    deadline = monotonic() + 60
+    deadline = monotonic() + 180
     while not BEGUN[words](folder):
         if process.poll() is not None or monotonic() > deadline:
             process.kill()
