@@ -14,7 +14,8 @@ from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.kernels.certified.certify import ErrorBound
 from dhsk.kernels.certified.derivative import HeatDerivativeProfile, heat_derivative_profile
 from dhsk.kernels.certified.evaluate import Reals
-from dhsk.kernels.certified.profile import HeatProfile, heat_profile
+from dhsk.kernels.certified.kept import kept_profile
+from dhsk.kernels.certified.profile import HeatProfile
 from dhsk.kernels.certified.rounded import log_of_whole
 from dhsk.kernels.cuda import DevicePass, of_form, of_form_less_one
 from dhsk.kernels.spherical import SphericalKernel
@@ -268,7 +269,7 @@ class HeatKernel(_HeatFunction[HeatProfile]):
         return HeatTimeDerivative(self.dim, self.time)
 
     def _compile(self) -> HeatProfile:
-        return heat_profile(self.dim, self.time)
+        return kept_profile(self.dim, self.time)
 
     def _evaluate_less_one(self, cosines: Floats, scale: float, shift: float) -> None:
         self._profile.double.apply_less_one(cosines, cosines, scale, shift)

@@ -78,7 +78,7 @@ def start(hears_interrupts: None) -> "Callable[[Path, list[str]], subprocess.Pop
 @pytest.fixture
 def own_cache(tmp_path_factory: Any, monkeypatch: Any) -> None:
     """Commands see rates that were made up, and leave the user's alone."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("caches")))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "caches"))
     products = Line(0.0, 1e-10), Line(0.0, 5e-11), Line(1e-9, 1e-9)
     save_rates(Rates(*products, 1e-9, 0.3e9, 1e9, 0.5e-9, 200.0, "made up"))
 
