@@ -50,8 +50,9 @@ def kept_profile(dim: int, time: float, folder: Path | None = None) -> HeatProfi
     found = _read(file)
     if found is None:
         found = heat_profile(dim, time)
-        with suppress(OSError):
-            _write(file, found)
+        if file.is_absolute():  # not "~", of users without a home
+            with suppress(OSError):
+                _write(file, found)
     return found
 
 
