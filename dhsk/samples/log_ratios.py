@@ -26,6 +26,10 @@ def log_ratios(block: Rows, pseudo_count: PseudoCount = None) -> Rows:
     c the smallest value m above 0 of each sample: 0.825; m/2 0.822, half the smallest value of all
     samples 0.820, one share of all samples 0.819 (1e-6) and 0.797 (1e-4), 1/dim 0.799; square roots
     of proportions 0.789.
+
+    Rejected: vectors as long as they are, for Gaussian and linear kernels (Aitchison's geometry).
+    On the same tables, kernel and C chosen within each of forty folds, accuracy was 0.795 with and
+    0.802 without their lengths: these tell how many taxa were seen, which is the depth.
     """
     logs = _logs(block, pseudo_count)
     if not isinstance(block, csr_array):
