@@ -39,7 +39,7 @@ INTERRUPTED_AT = "interrupted; what is finished is kept: run the same command ag
 
 STOPPED = "interrupted; nothing is kept: run the same command again to start anew"
 
-WITHOUT_CHECKPOINT = ("compare", "info", "plan", "predict")
+WITHOUT_CHECKPOINT = ("info", "plan", "predict")
 
 WITHOUT_BEGINNING = frozenset({"-h", "--help", "-q", "--quiet", "--json"})
 """Options of which commands do not say that they begin."""

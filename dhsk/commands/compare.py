@@ -17,24 +17,39 @@ import numpy as np
 
 from dhsk.arrays import ROWS, Floats
 from dhsk.bars import show_progress
+from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import hint, kernel_words, print_table, say, say_cost_of, say_wrapped
 from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, check_earlier, settings_of
 from dhsk.commands.inputs import open_samples_of
-from dhsk.commands.options import KERNEL, make_kernels, map_rows, memory_option, out_option
+from dhsk.commands.options import (
+    KERNEL,
+    Cluster,
+    cluster_options,
+    make_kernels,
+    map_rows,
+    out_option,
+)
 from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Seed
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import FIT, JUDGE, RUN, gathered, option
 from dhsk.costs import Cost
 from dhsk.errors import InputError
-from dhsk.execution.limits import core_count
 from dhsk.execution.run import Run
+from dhsk.execution.workers import computing
 from dhsk.gram import MeanDiscrepancy, compute_gram, maximum_mean_discrepancy
 from dhsk.gram.discrepancy import permutation_bytes
 from dhsk.gram.plan import make_plan
 from dhsk.gram.prepare import Data, check_kernels
 from dhsk.gram.sides import GramSides
 from dhsk.kernels import HeatKernel, Kernel, parse_kernel
-from dhsk.objects.places import Place, check_writable, made_folder, written
+from dhsk.objects.places import (
+    Place,
+    check_writable,
+    made_folder,
+    remove_scratch,
+    scratch_in,
+    written,
+)
 from dhsk.planning.fits import FLOPS
 from dhsk.report.two_samples import most_different, write_two_samples
 from dhsk.results.two_samples import ComparedKernel, ComparedSet, TwoSamples
@@ -42,7 +57,6 @@ from dhsk.samples import Samples, SphereMap, ZeroRows
 from dhsk.samples.joined import JoinedSamples
 from dhsk.samples.names import in_order
 from dhsk.samples.variance import width_of
-from dhsk.units import parse_bytes
 from dhsk.validation.start import first_scales
 
 SETS: Final = ("A", "B")
@@ -78,7 +92,7 @@ WAYS: Final = (
 @out_option.of(help="Results folder.")
 @gathered("ways", dict, *WAYS)
 @reading_options
-@memory_option
+@cluster_options
 @option("--overwrite", is_flag=True, group=RUN, help="Replace the results of another run in --out.")
 def compare(
     samples: str,
@@ -86,15 +100,17 @@ def compare(
     out: Place,
     ways: dict[str, Any],
     table: Reading,
-    memory: str | None,
+    cluster: Cluster,
     overwrite: bool,
 ) -> None:
     """Say whether two sets of samples come from one distribution.
 
     A and B are files of samples with the same features. The test is by kernel mean discrepancy and
     permutations, and exact for any number of kernels. It says also which samples differ the most.
+    It runs in this process unless --cluster or --workers is given. The same command continues after
+    an interrupt.
     """
-    begin, limit = perf_counter(), None if memory is None else parse_bytes(memory)
+    begin, limit, journal = perf_counter(), cluster.limit, out / "fits"
     sets = _opened(samples, others, table)
     both = JoinedSamples.of(*sets)
     with show_progress() as progress:
@@ -104,10 +120,11 @@ def compare(
         marks = [one.fingerprint for one in described]
         mark = blake2b("".join(marks).encode(), digest_size=16).hexdigest()
         check_earlier(out, settings, lambda: mark, table.words, overwrite=overwrite)
-        with made_folder(out):
+        with made_folder(out), connected_if_asked(cluster) as client:
             check_writable(out)
-            say_cost_of(lambda: _cost(both, len(kernels), ways["permutations"], Run(limit)))
-            found = _tested(both, kernels, chosen, ways, limit, progress)
+            run = Run(limit, client, journal=journal, report=progress)
+            say_cost_of(lambda: _cost(both, len(kernels), ways["permutations"], run))
+            found = _tested(both, kernels, chosen, ways, run)
             result = TwoSamples(
                 version=version("dhsk"),
                 created=datetime.now(UTC).isoformat(" ", "minutes"),
@@ -125,6 +142,7 @@ def compare(
                 settings=settings,
             )
             _write(out, result, both, found.witness)
+            remove_scratch(journal)
     _say(out, result)
 
 
@@ -178,24 +196,29 @@ def _kernels(both: Samples, ways: dict[str, Any], chosen: SphereMap) -> list[Ker
 
 
 def _tested(
-    both: Samples,
-    kernels: list[Kernel],
-    chosen: SphereMap,
-    ways: dict[str, Any],
-    limit: int | None,
-    progress: Any,
+    both: Samples, kernels: list[Kernel], chosen: SphereMap, ways: dict[str, Any], run: Run
 ) -> MeanDiscrepancy:
     """The test of all kernels at once."""
     assert isinstance(both, JoinedSamples)
-    zeros = ZeroRows(ways["zero_rows"])  # they were warned of
-    grams = compute_gram(
-        both, kernels, sphere_map=chosen, zero_rows=zeros, memory=limit, progress=progress
-    )
-    groups = np.repeat(SETS, [part.shape[0] for part in both.parts])
-    room = None if limit is None else limit // 4
-    return maximum_mean_discrepancy(
-        grams, groups, ways["permutations"], ways["seed"], memory=room, progress=progress
-    )
+    with computing(run.client):
+        grams = compute_gram(
+            both,
+            kernels,
+            sphere_map=chosen,
+            zero_rows=ZeroRows(ways["zero_rows"]),  # they were warned of
+            memory=run.memory,
+            scratch=scratch_in(run.journal),
+            progress=run.report,
+        )
+        return maximum_mean_discrepancy(
+            grams,
+            np.repeat(SETS, [part.shape[0] for part in both.parts]),
+            ways["permutations"],
+            ways["seed"],
+            memory=None if run.memory is None else run.memory // 4,
+            progress=run.report,
+            journal=run.journal,
+        )
 
 
 def _compared(kernels: list[Kernel], found: MeanDiscrepancy) -> tuple[ComparedKernel, ...]:
@@ -217,7 +240,7 @@ def _cost(both: Samples, kernels: int, permutations: int, run: Run) -> Cost:
     return Cost(
         what=f"test of {n:,} samples of {dim:,} features, {kernels} kernels, "
         f"{permutations:,} permutations",
-        seconds=2 * work / (FLOPS * core_count()),
+        seconds=2 * work / (FLOPS * run.resources.threads),
         memory=plan.peak_bytes + permutation_bytes(n, permutations),
         disk=plan.disk_bytes,
         stays=60 * n,

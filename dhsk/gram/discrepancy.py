@@ -16,6 +16,7 @@ from dhsk.arrays import Floats
 from dhsk.bars import Show
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.execution.kept_pass import passes_kept
 from dhsk.execution.run import Run
 from dhsk.gram.features import FeatureGeometry
 from dhsk.gram.moments import FIRST, moments
@@ -120,8 +121,9 @@ def maximum_mean_discrepancy(
     progress
         Function that is called with a `Progress` after every group of tiles; True for bars.
     journal
-        Folder or ``s3://`` prefix for a checkpoint of every pass, where there are several. The same
-        call with the same `memory` resumes after an interruption; it removes them at its end.
+        Folder or ``s3://`` prefix for checkpoints: what each pass has found, and about every 15
+        seconds the sums of the pass in progress, for each kernel two numbers a sample and one a
+        permutation. The same call resumes after an interruption; it removes them at its end.
 
     Returns
     -------
@@ -172,9 +174,11 @@ def maximum_mean_discrepancy(
     rng = np.random.default_rng(whole_parameter("random_state", random_state, 0))
     begun = Run.begun(progress, memory=memory, journal=journal, passes=1)
     with begun as (run, told), passes_reported(told):
-        blocks = _bits_of_groupings(first, count, _at_once(len(first), count, run), rng)
-        entries, each = Checkpoint(run.journal, PREFIX), told.each("passes", blocks)
-        found = [_kept_estimates(entries, tested, bits) for bits in each]
+        entries = Checkpoint(run.journal, PREFIX)
+        name = digest_of(tested.description, count)
+        at_once = entries.first(name, lambda: _at_once(len(first), count, run))
+        blocks = _bits_of_groupings(first, count, at_once, rng)
+        found = [_kept_estimates(entries, tested, bits) for bits in told.each("passes", blocks)]
     entries.remove()
     estimates = np.concatenate([block["estimates"] for block in found], axis=2)
     p_value, statistics = _tested_at_once(estimates[:, 0], tested)
@@ -328,8 +332,10 @@ def _kept_estimates(entries: Checkpoint, tested: _Tested, bits: GroupingBits) ->
         },
     )
     if found is None:
-        found = _estimates(tested, bits)
+        with passes_kept(entries, name) as begun:
+            found = _estimates(tested, bits)
         entries.put(name, found)
+        entries.drop(*begun)
     return found
 
 
@@ -350,7 +356,8 @@ def _estimates(tested: _Tested, bits: GroupingBits) -> dict[str, Floats]:
     own = np.zeros((len(found), bits.count))
     for start in range(0, bits.count, 8):
         some = slice(start, min(start + 8, bits.count))
-        own[:, some] = centred @ (bits.values(everything, some) + bits.mean)
+        within = bits.values(everything, some) + bits.mean
+        own[:, some] = [one @ within for one in centred]  # bits that do not depend on the others
     other = centred.sum(axis=1, keepdims=True) - own
     unbiased = (forms - own) / (m * (m - 1)) + (forms - other) / (k * (k - 1)) + 2 * forms / (m * k)
     first = bits.values(everything, FIRST)[:, 0] + bits.mean > 0.5

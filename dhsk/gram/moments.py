@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import Floats, blocks
 from dhsk.errors import InputError
+from dhsk.execution.kept_pass import pass_of_call
 from dhsk.gram.passes import STRIP_ROWS, over_groups
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, SourceOfTiles, extent, within
@@ -69,22 +70,29 @@ class Moments:
 
 
 def moments(source: SourceOfTiles, tiling: Tiling, columns: FormVectors) -> list[Moments]:
-    """Sums of the symmetric matrix of each kernel; the same bits on all executors."""
+    """Sums of the symmetric matrix of each kernel; the same bits on all executors.
+
+    Within `passes_kept` the sums so far are kept: for each kernel two numbers a sample and one a
+    vector of the columns, and the moments of its entries.
+    """
 
     def arguments(_group: Group, rows: slice, cols: slice) -> tuple[Any, ...]:
         return columns.part(rows), columns.part(cols)
 
     kernels = len(source.kernels)
-    sums, spreads = np.zeros((kernels, 2, tiling.n_rows)), [_NOTHING] * kernels
+    sums, spreads = np.zeros((kernels, 2, tiling.n_rows)), np.array([_NOTHING] * kernels)
     forms = np.zeros((kernels, columns.count))
-    for parts, group_spreads, group_forms in over_groups(_of_group, source, tiling, arguments):
+    kept = pass_of_call(sums, spreads, forms)
+    for parts, own, own_forms in over_groups(_of_group, source, tiling, arguments, kept.done):
         for part, values in parts:
             sums[..., part] += values
-        spreads = [one.joined(other) for one, other in zip(spreads, group_spreads, strict=True)]
-        forms += group_forms
+        so_far = map(_Spread._make, spreads.tolist())
+        spreads[:] = [one.joined(other) for one, other in zip(so_far, own, strict=True)]
+        forms += own_forms
+        kept.advance()
     return [
-        Moments(totals / tiling.n_rows, product, spread.scatter, form)
-        for (totals, product), spread, form in zip(sums, spreads, forms, strict=True)
+        Moments(totals / tiling.n_rows, product, _Spread._make(spread).scatter, form)
+        for (totals, product), spread, form in zip(sums, spreads.tolist(), forms, strict=True)
     ]
 
 
@@ -103,20 +111,19 @@ def _squares_of_group(source: SourceOfTiles, _tiling: Tiling, group: Group) -> f
     return total
 
 
-@dataclass(frozen=True)
-class _Spread:
-    """Count, mean, and sum of squares about the mean (Chan, Golub & LeVeque 1983)."""
+class _Spread(NamedTuple):
+    """Number, mean, and sum of squares about the mean (Chan, Golub & LeVeque 1983)."""
 
-    count: float
+    number: float
     mean: float
     scatter: float
 
     def joined(self, other: "_Spread") -> "_Spread":
-        count, step = self.count + other.count, other.mean - self.mean
+        number, step = self.number + other.number, other.mean - self.mean
         return _Spread(
-            count,
-            self.mean + step * other.count / count,
-            self.scatter + other.scatter + step**2 * self.count * other.count / count,
+            number,
+            self.mean + step * other.number / number,
+            self.scatter + other.scatter + step**2 * self.number * other.number / number,
         )
 
 

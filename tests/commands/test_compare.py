@@ -2,15 +2,19 @@
 
 import csv
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client
 from scipy.sparse import csr_array, save_npz
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE, INTERRUPTED, TOO_BIG
+from dhsk.commands.options import Cluster
+from tests.killed import KilledError, kill_after
 
 PLANTED = 8
 """Samples of B that come from elsewhere."""
@@ -157,19 +161,61 @@ def test_results_of_other_sets_are_kept(run: Any, sets: Any) -> None:
     assert "d holds the results of dhsk compare: open d/report.html" in err
 
 
-def test_interrupted_it_says_that_nothing_is_kept(
+def test_workers_find_the_same_numbers(
     run: Any, sets: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it has no checkpoints; the same command begins anew."""
-    words = ("compare", "a.npy", "b.npy", "--permutations", 99, "--out", "d")
+    """They are started or found if an option asks for it."""
+    asked: list[Cluster] = []
+    words = ("compare", "a.npy", "b.npy", "--permutations", 99, "--out")
+    with Client(
+        processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
+    ) as client:
+
+        def connected(options: Cluster) -> Any:
+            asked.append(options)
+            return nullcontext(client)
+
+        monkeypatch.setattr("dhsk.commands.connecting.connected", connected)
+        assert run(*words, "here")[0] == DONE
+        assert not asked
+        assert run(*words, "there", "--cluster", "tcp://there")[0] == DONE
+        assert run(*words, "two", "--workers", 2)[0] == DONE
+        assert set(client.cluster.scheduler.task_prefixes) == {"of_group-dhsk"}
+    assert [(one.cluster, one.workers) for one in asked] == [("tcp://there", None), ("local", 2)]
+    here = Path("here/witness.csv").read_bytes()
+    assert Path("there/witness.csv").read_bytes() == Path("two/witness.csv").read_bytes() == here
+    assert outcome("there") == outcome("two") == outcome("here")
+
+
+def outcome(folder: str) -> dict[str, Any]:
+    """Results without the time of the run."""
+    found: dict[str, Any] = json.loads(Path(folder, "results.json").read_text())
+    return found | {"seconds": 0, "created": ""}
+
+
+def test_interrupted_it_goes_on(run: Any, sets: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so; the same command finds the same numbers, and leaves results alone."""
+    words = ("compare", "a.npy", "b.npy", "--permutations", 99, "--out")
+    assert run(*words, "whole")[0] == DONE
+    with monkeypatch.context() as patched:
+        patched.setattr("dhsk.execution.kept_pass.UNKEPT_SECONDS", 0.0)
+        names = kill_after(patched, 2)  # the permutations at once, and the sums of a group
+        with pytest.raises(KilledError):
+            run(*words, "d")
+    (kept,) = Path("d/fits").glob(f"*{names[-1]}.npz")
+    before = kept.read_bytes()
     with monkeypatch.context() as patched:
 
         def interrupted(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
         patched.setattr("dhsk.commands.compare.maximum_mean_discrepancy", interrupted)
-        code, _, err = run(*words)
+        code, _, err = run(*words, "d")
     assert code == INTERRUPTED
-    assert "nothing is kept" in err
-    assert not Path("d").exists()
-    assert run(*words)[0] == DONE
+    assert "what is finished is kept: run the same command again to go on" in err
+    assert kept.read_bytes() == before
+    assert run(*words, "d")[0] == DONE
+    assert outcome("d") == outcome("whole")
+    assert {file.name for file in Path("d").iterdir()} == {
+        "results.json", "witness.csv", "report.html",
+    }  # fmt: skip

@@ -105,6 +105,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, own_cache: None, tmp_path: Path) -> l
 CV = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", "1", "--C", "1", "--folds", "2")
 STORED = ("train", "x.npy", "--labels", "y.txt", "--store", "g")
 GRAM = ("gram", "x.npy")
+COMPARE = ("compare", "x.npy", "x.npy", "--permutations", "19")
 NODES = ("gram", "edges.tsv", "--graph", "power", "--power", "2")
 
 
@@ -115,8 +116,12 @@ NODES = ("gram", "edges.tsv", "--graph", "power", "--power", "2")
         *((words, MANY - 1, False) for words in (CV, STORED, GRAM, NODES)),
         ((*CV, "--rank", "5"), MANY, False),
         (STORED[:-2], MANY, False),
+        (COMPARE, MANY, False),
         ((*GRAM, "--part", "1/2"), MANY, False),
-        *(((*words, "--workers", "1"), MANY - 1, True) for words in (CV, GRAM, STORED[:-2])),
+        *(
+            ((*words, "--workers", "1"), MANY - 1, True)
+            for words in (CV, GRAM, STORED[:-2], COMPARE)
+        ),
         ((*GRAM, "--cluster", "local"), MANY - 1, True),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,

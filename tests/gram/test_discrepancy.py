@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client
 
 import dhsk
 from dhsk.gram.moments import moments
+from dhsk.gram.passes import over_groups
+from tests.killed import KilledError, kill_after
 
 pytestmark = pytest.mark.threads
 
@@ -128,6 +131,52 @@ def test_stopped_after_any_pass_it_resumes_to_the_same_bits(
     assert dhsk.maximum_mean_discrepancy(G, **options, journal=tmp_path / "journal") == whole
     assert made.count("pass") == 5  # 71 groupings, 16 at a time
     assert not (tmp_path / "journal").exists()
+
+
+@pytest.mark.usefixtures("every_group_kept")
+def test_killed_within_a_pass_it_repeats_no_group_that_is_kept(
+    counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of the three groups of tiles are in the sums; the result has the bits of a whole run."""
+    G = dhsk.compute_gram(counts(N, DIM), HEAT, tile=TILE)
+    whole = dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, 70)
+    every, kept = over_groups, tmp_path / "journal"
+    made: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        made.append(0)
+        for result in every(*given):
+            made[-1] += 1
+            yield result
+
+    monkeypatch.setattr("dhsk.gram.moments.over_groups", counted)
+    with monkeypatch.context() as patched:
+        kill_after(patched, 3)  # the permutations at once, and two groups
+        with pytest.raises(KilledError):
+            dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, 70, journal=kept)
+    found = dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, 70, memory="1GB", journal=kept)
+    assert made == [2, 1]
+    assert found == whole
+    np.testing.assert_array_equal(found.witness, whole.witness)
+    assert not kept.exists()
+
+
+@pytest.fixture
+def every_group_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums of a pass are kept after every group of tiles."""
+    monkeypatch.setattr("dhsk.execution.kept_pass.UNKEPT_SECONDS", 0.0)
+    monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
+
+
+@pytest.mark.slow
+def test_workers_find_the_same_bits(counts: Any) -> None:
+    """Worker processes, as threads of this one."""
+    grams = dhsk.compute_gram(counts(N, DIM), SEVERAL, tile=TILE)
+    here = dhsk.maximum_mean_discrepancy(grams, np.arange(N) % 2, 70)
+    with Client(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
+        there = dhsk.maximum_mean_discrepancy(grams, np.arange(N) % 2, 70)
+    assert there == here
+    np.testing.assert_array_equal(there.witness, here.witness)
 
 
 SEVERAL = (HEAT, dhsk.HeatKernel(DIM, 1.0), dhsk.CosineKernel())
