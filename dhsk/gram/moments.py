@@ -11,6 +11,7 @@ from dhsk.arrays import Floats, blocks
 from dhsk.errors import InputError
 from dhsk.execution.kept_pass import pass_of_call
 from dhsk.gram.passes import STRIP_ROWS, over_groups
+from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, SourceOfTiles, extent, within
 from dhsk.gram.views import centred
@@ -22,6 +23,8 @@ MOST_CLASSES: Final = 10_000
 ROUNDING: Final = 256 * float(np.finfo(np.float64).eps)
 """Norm of a centred matrix, as a share of that of its mean, at which entries differ by rounding."""
 
+MANY_VECTORS: Final = 256
+"""Vectors from which on a tile is work enough for a task, and as much as a kill should lose."""
 
 FIRST: Final = slice(0, 1)
 """The first of some vectors."""
@@ -82,8 +85,9 @@ def moments(source: SourceOfTiles, tiling: Tiling, columns: FormVectors) -> list
     kernels = len(source.kernels)
     sums, spreads = np.zeros((kernels, 2, tiling.n_rows)), np.array([_NOTHING] * kernels)
     forms = np.zeros((kernels, columns.count))
+    edge = 1 if columns.count >= MANY_VECTORS else LARGEST_GROUP
     kept = pass_of_call(sums, spreads, forms)
-    for parts, own, own_forms in over_groups(_of_group, source, tiling, arguments, kept.done):
+    for parts, own, own_forms in over_groups(_of_group, source, tiling, arguments, kept.done, edge):
         for part, values in parts:
             sums[..., part] += values
         so_far = map(_Spread._make, spreads.tolist())

@@ -8,7 +8,7 @@ import pytest
 from distributed import Client
 
 import dhsk
-from dhsk.gram.moments import moments
+from dhsk.gram.moments import MANY_VECTORS, moments
 from dhsk.gram.passes import over_groups
 from tests.killed import KilledError, kill_after
 
@@ -133,13 +133,19 @@ def test_stopped_after_any_pass_it_resumes_to_the_same_bits(
     assert not (tmp_path / "journal").exists()
 
 
+@pytest.mark.parametrize(("permutations", "groups"), [(70, 3), (MANY_VECTORS, 21)])
 @pytest.mark.usefixtures("every_group_kept")
 def test_killed_within_a_pass_it_repeats_no_group_that_is_kept(
-    counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    counts: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    permutations: int,
+    groups: int,
 ) -> None:
-    """Two of the three groups of tiles are in the sums; the result has the bits of a whole run."""
+    """Two groups of tiles, or tiles, are in the sums; the result has the bits of a whole run."""
     G = dhsk.compute_gram(counts(N, DIM), HEAT, tile=TILE)
-    whole = dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, 70)
+    given = G, np.arange(N) % 2, permutations
+    whole = dhsk.maximum_mean_discrepancy(*given)
     every, kept = over_groups, tmp_path / "journal"
     made: list[int] = []
 
@@ -153,9 +159,9 @@ def test_killed_within_a_pass_it_repeats_no_group_that_is_kept(
     with monkeypatch.context() as patched:
         kill_after(patched, 3)  # the permutations at once, and two groups
         with pytest.raises(KilledError):
-            dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, 70, journal=kept)
-    found = dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, 70, memory="1GB", journal=kept)
-    assert made == [2, 1]
+            dhsk.maximum_mean_discrepancy(*given, journal=kept)
+    found = dhsk.maximum_mean_discrepancy(*given, memory="1GB", journal=kept)
+    assert made == [2, groups - 2]
     assert found == whole
     np.testing.assert_array_equal(found.witness, whole.witness)
     assert not kept.exists()
