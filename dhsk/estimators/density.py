@@ -23,6 +23,7 @@ from dhsk.execution.run import Run
 from dhsk.execution.threads import Threads
 from dhsk.kernels import CosineKernel, HeatKernel
 from dhsk.kernels.base import whole_parameter
+from dhsk.kernels.centre import with_all_entries
 from dhsk.kernels.duplicates import row_hashes
 from dhsk.kernels.peak import draw_angles, log_density
 from dhsk.progress import Progress
@@ -158,7 +159,8 @@ class HeatKernelDensity(DensityMixin, HeatEstimator):  # type: ignore[misc]  # s
         count = whole_parameter("n_samples", n_samples, 1)
         seed = check_random_state(random_state).randint(2**31)
         rng = np.random.default_rng(seed)
-        chosen: Any = self.X_fit_[rng.choice(len(self._shares), count, p=self._shares)]
+        drawn: Any = rng.choice(len(self._shares), count, p=self._shares)
+        chosen = with_all_entries(self._rows[drawn])
         centres = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
         angles = draw_angles(self._kernel, count, rng)[:, None]
         across = rng.standard_normal(centres.shape)

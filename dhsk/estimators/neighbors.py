@@ -13,7 +13,8 @@ from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.base import HeatEstimator, rows_of_fit
-from dhsk.gram.compute import compute_gram
+from dhsk.execution.run import Run
+from dhsk.gram.compute import gram_of_rows
 from dhsk.gram.neighbors import (
     NEIGHBOR,
     check_mode,
@@ -222,21 +223,9 @@ class HeatKernelNeighbors(
         """Nearest other samples of those of the fit."""
         if k == 0:  # of a single sample
             return np.empty((1, 0), dtype=np.intp), np.empty((1, 0))
-        dtype = self._fitted_map.dtype
-        with passes_shown(progress, staging=1, tiles=10) as told, self._current():
-            with told.report.part("staging", 1.0):
-                gram = compute_gram(
-                    self.X_fit_,
-                    self.kernel_,
-                    sphere_map="identity",
-                    dtype=dtype,
-                    product_dtype=dtype,
-                    memory=self.memory,
-                    client=self.client,
-                    progress=told.report,
-                )
-            with told.report.part("tiles", 1.0):
-                return gram.neighbors(k, progress=told.report)
+        begun = Run.begun(progress, memory=self.memory, client=self.client, staging=1, tiles=10)
+        with begun as (run, told):
+            return gram_of_rows(self._rows, self.kernel_, run).neighbors(k, progress=told)
 
     def _among_fitted(self, X: Any, k: int) -> tuple[Indices, Floats]:
         """Nearest samples of the fit of others."""

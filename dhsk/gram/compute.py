@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
+from dhsk.arrays import Rows
 from dhsk.bars import Show
 from dhsk.errors import InputError
 from dhsk.execution.run import Run
@@ -13,9 +14,12 @@ from dhsk.gram.prepare import Data, check_kernels, open_sides
 from dhsk.gram.session import Session
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.parts import parse_part
+from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
 from dhsk.objects.places import Place
-from dhsk.samples import SphereMap, ZeroRows, ZeroRule
+from dhsk.progress import Progress
+from dhsk.samples import Scan, SphereMap, ZeroRows, ZeroRule
+from dhsk.samples.memory import from_memory
 from dhsk.samples.variance import width_of
 
 if TYPE_CHECKING:
@@ -198,6 +202,27 @@ def compute_gram(
     compute, folder = store is None, session.folder
     matrices = [GramMatrix(opened, one, compute=compute, folder=folder) for one in kernels]
     return matrices[0] if isinstance(kernel, Kernel | str) else GramMatrices(matrices)
+
+
+def gram_of_rows(rows: Rows, kernel: Kernel, run: Run) -> GramMatrix:
+    """Matrix of rows in memory, (N, dim), of their type, computed on demand.
+
+    They are staged as they are, with their marks (`dhsk.kernels.centre`): a map made and checked
+    them.
+    """
+    dtype, samples = rows.dtype.name, from_memory(rows)
+    data = Data([samples], [kernel], "identity", ZeroRows(), dtype, dtype)
+    planned = partial(
+        make_plan, GramSides.of([samples]), dtype=dtype, product_dtype=dtype, layout="none"
+    )
+    with Session.begun(run, planned) as session:
+        known = Scan(*samples.shape, samples.nnz, "", mapped_nnz=samples.nnz)
+        store = GramStore.create(session.path, data.header(session.plan, [known]))
+        store.samples.start("rows")
+        store.samples.write("rows", 0, 0, rows)
+        store.samples.finish("rows")
+        run.report(Progress("staging", rows.shape[0], rows.shape[0]))
+    return GramMatrix(store, kernel, compute=True, folder=session.folder)
 
 
 def _check_layout(layout: object) -> None:

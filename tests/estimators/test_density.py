@@ -1,6 +1,7 @@
 """Kernel densities: against their definition, the leave-one-out likelihood, and scikit-learn's."""
 
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,17 @@ def test_sparse_samples(X: Any) -> None:
         sparse = dhsk.HeatKernelDensity(0.3).fit(csr_array(X))
     assert sparse.log_likelihood_ == pytest.approx(dense.log_likelihood_, rel=1e-10)
     assert sparse.sample(5, 0) == pytest.approx(dense.sample(5, 0), abs=1e-12)
+
+
+def test_only_what_is_drawn_is_filled_in() -> None:
+    """Of log-ratios of sparse samples: all entries of 5,000 would take 200 MB."""
+    X = csr_array((np.ones(5_000), np.arange(5_000), np.arange(5_001)), shape=(5_000, 5_000))
+    model = dhsk.HeatKernelDensity(1.0, sphere_map="clr").fit(X)
+    tracemalloc.start()
+    model.sample(1, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 5_000 * 5_000 / 4
 
 
 def test_what_has_no_time_is_refused(rng: np.random.Generator) -> None:

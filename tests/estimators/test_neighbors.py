@@ -17,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from threadpoolctl import threadpool_limits
 
 import dhsk
+from dhsk.kernels.centre import marked_rows
 from dhsk.progress import Progress
 
 Neighbors = dhsk.HeatKernelNeighbors
@@ -26,6 +27,11 @@ TIME = 0.5
 
 ROUNDING = {"rtol": 1e-9, "atol": float(np.sqrt(64 * np.finfo(np.float64).eps))}
 """A squared distance is off by some units of rounding of K(x, x) = 1, so 0 is off by their root."""
+
+
+ROUNDED = 1e-12
+"""Of distances near 1: some hundred units of rounding are 2e-14, and half of the bits are not lost
+as they are near 0."""
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +178,50 @@ def test_no_matrix_of_all_pairs_is_in_memory() -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 8 * n * n / 4
+
+
+def few_counts(n: int, dim: int) -> Any:
+    """CSR counts in 20 features of each sample."""
+    rng = np.random.default_rng(0)
+    columns = np.concatenate([rng.choice(dim, 20, replace=False) for _ in range(n)])
+    data = rng.integers(1, 30, columns.size).astype(float)
+    return csr_array((data, columns, np.arange(0, columns.size + 1, 20)), shape=(n, dim))
+
+
+def test_log_ratios_of_sparse_samples_are_those_of_dense_ones() -> None:
+    """Marked rows, full ones, and the centre; of those of the fit and of others."""
+    X = few_counts(N, DIM).toarray()
+    X[::7] += 1.0
+    X[5] = 0.0
+    ours = Neighbors(5, TIME, sphere_map="clr", zero_rows="center")
+    with pytest.warns(dhsk.ZeroRowsWarning):
+        dense, sparse = (clone(ours).fit(kind(X)) for kind in (np.asarray, csr_array))
+    marks = marked_rows(sparse._rows)
+    assert marks is not None
+    assert 0 < marks.sum() < len(X)
+    for given in (None, X[:10] + X[10:20]):
+        own = given if given is None else csr_array(given)
+        distances, indices = dense.kneighbors(given)
+        found = sparse.kneighbors(own)
+        np.testing.assert_array_equal(found[1], indices)
+        np.testing.assert_allclose(found[0], distances, rtol=ROUNDED)
+    with pytest.warns(dhsk.ZeroRowsWarning):
+        graph, other = (clone(ours).fit_transform(kind(X)) for kind in (csr_array, np.asarray))
+    np.testing.assert_array_equal(graph.indices, other.indices)
+    np.testing.assert_allclose(graph.data, other.data, rtol=ROUNDED)
+
+
+def test_log_ratios_of_sparse_samples_are_not_filled_in() -> None:
+    """All their entries would take 480 MB."""
+    X = few_counts(1_000, 40_000)
+    ours = Neighbors(5, kernel="cosine", sphere_map="clr")
+    ours.fit_transform(X[:50])  # compiled
+    for call in (lambda: ours.fit_transform(X), lambda: ours.transform(X), ours.kneighbors):
+        tracemalloc.start()
+        call()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 8 * X.shape[0] * X.shape[1] / 4
 
 
 # Before what takes it
