@@ -42,8 +42,13 @@ class HeatKernelNeighbors(
     sqrt(K(x, x) + K(y, y) - 2 K(x, y)): a first step before estimators that take
     ``metric="precomputed"``. Neighbours of all samples come from one pass over the kernel matrix,
     which is never in memory as a whole. The heat kernel falls with the angle at any time, so the
-    time changes distances, but not which samples are nearest. `HDBSCAN` takes a symmetric graph
-    only: ``graph.maximum(graph.T)``.
+    time changes distances, but not which samples are nearest.
+
+    `HDBSCAN` takes a symmetric, connected graph. SciPy drops distances of 0 on the way, by which
+    a sample counts itself and equal ones, so raise them first:
+    ``graph.data.clip(1e-9, out=graph.data)``, then ``graph.maximum(graph.T)``. UMAP takes
+    neighbours as ``precomputed_knn``, the sample itself the first of its `n_neighbors`, which are
+    one more than here: ``(graph.indices.reshape(N, -1), graph.data.reshape(N, -1))``.
 
     Parameters
     ----------
