@@ -169,7 +169,7 @@ def _parsed(source: str, text: bytes, head: _Head, before: int, by_columns: bool
     rows, columns = head.shape
     begin = f"%%MatrixMarket matrix coordinate {head.kind} general\n{rows} {columns} {count}\n"
     try:
-        found: Any = mmread(io.BytesIO(begin.encode() + text + b"\n"))
+        found: Any = mmread(io.BytesIO(begin.encode() + text + b"\n"), spmatrix=False)
     except (ValueError, OverflowError) as error:
         # It counts its own two lines before the entries.
         reason = re.sub(r"Line (\d+)", lambda n: f"line {int(n[1]) - 2 + before}", str(error))

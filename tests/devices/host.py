@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from dhsk.devices import KeptByOwner
@@ -204,7 +205,8 @@ class HostDevice:
                     done.result()
 
     def _compiled(self, code: str) -> Any:
-        assert COMPILER is not None
+        if COMPILER is None:
+            pytest.skip("there is no C++ compiler, which the device of these tests needs")
         source = self._folder / f"entries{len(_LIBRARIES)}.cpp"
         library = source.with_suffix(".so")
         source.write_text(_SHIM + code)
