@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     )
     from dhsk.gram.embeddings import diffusion_map, empirical_map, mercer_map
     from dhsk.kernels import (
+        AveragedKernel,
         CosineKernel,
         GaussianKernel,
         HeatKernel,
@@ -120,7 +121,7 @@ _HOME = {
     ],
     "gram.embeddings": ["diffusion_map", "empirical_map", "mercer_map"],
     "kernels": [
-        "CosineKernel", "GaussianKernel", "HeatKernel", "HeatTimeDerivative",
+        "AveragedKernel", "CosineKernel", "GaussianKernel", "HeatKernel", "HeatTimeDerivative",
         "HyperbolicHeatKernel", "Kernel", "LinearKernel", "ParametrixKernel", "PolynomialKernel",
         "SmoothedKernel",
     ],
@@ -140,10 +141,10 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
-    "SVC", "SVR", "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning",
-    "CorruptTileError", "CosineKernel", "CvResult", "DhskError", "Fitting", "GaussianKernel",
-    "GramMatrices", "GramMatrix", "GramView", "HeatGaussianProcessRegressor", "HeatKernel",
-    "HeatKernelDensity", "HeatKernelNeighbors",
+    "SVC", "SVR", "AccuracyError", "AveragedKernel", "BudgetError", "ClusterError",
+    "ClusterWarning", "CorruptTileError", "CosineKernel", "CvResult", "DhskError", "Fitting",
+    "GaussianKernel", "GramMatrices", "GramMatrix", "GramView", "HeatGaussianProcessRegressor",
+    "HeatKernel", "HeatKernelDensity", "HeatKernelNeighbors",
     "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
     "HeatTimeDerivative", "HyperbolicHeatKernel", "HypersphericalMap", "IncompleteStoreError",
     "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel", "LowRank",

@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields
 from typing import Any, Final
 
 from dhsk.errors import InputError
+from dhsk.kernels.averaged import AveragedKernel
 from dhsk.kernels.base import Kernel
 from dhsk.kernels.euclidean import CosineKernel, LinearKernel, PolynomialKernel
 from dhsk.kernels.gaussian import GaussianKernel
@@ -29,6 +30,7 @@ from dhsk.kernels.stretched import (
 __all__ = [
     "NAMED",
     "TIME_SCALES",
+    "AveragedKernel",
     "CosineKernel",
     "GaussianKernel",
     "HeatKernel",
@@ -80,6 +82,7 @@ NAMED: Final = tuple(family.name for family in _BY_NAME)
 _OTHERS: Final[tuple[type[Kernel], ...]] = (
     HyperbolicHeatKernel,
     SmoothedKernel,
+    AveragedKernel,
     StretchedKernel,
     StretchedGaussianKernel,
     HeatTimeDerivative,

@@ -82,7 +82,7 @@ class SmoothedKernel(WrappedKernel, RowKernel):
         lowest = rows.min(axis=1)
         lowest = lowest.toarray() if not isinstance(lowest, np.ndarray) else lowest
         _refuse(
-            lowest < 0, first_row, what, "holds a negative number: smoothed kernels take counts"
+            lowest < 0, first_row, what, f"holds a negative number: {self.name} kernels take counts"
         )
         with np.errstate(over="ignore"):
             totals = rows.sum(axis=1) + self.alpha * rows.shape[1]

@@ -6,7 +6,7 @@ coefficients sum to 0, and a factor of the kernel only rescales C. So it may use
 1 - (1 - K)/spread in place of K, which has as many significant digits as 1 - K.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -108,7 +108,7 @@ class StretchedGaussianKernel(GaussianKernel):
 def stretched(kernel: Kernel, spread: float) -> Kernel | None:
     """Kernel 1 - (1 - K)/spread, for a spread above 0; None if K is not bounded by 1."""
     if isinstance(kernel, SmoothedKernel):
-        return SmoothedKernel(StretchedKernel(kernel.kernel, spread), kernel.alpha)
+        return replace(kernel, kernel=StretchedKernel(kernel.kernel, spread))
     if isinstance(kernel, GaussianKernel):
         return StretchedGaussianKernel(kernel.sigma, spread)
     return StretchedKernel(kernel, spread) if isinstance(kernel, SphericalKernel) else None

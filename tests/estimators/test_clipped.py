@@ -36,6 +36,10 @@ FITS = {
         dhsk.HeatKernelRidge(kernel=dhsk.SmoothedKernel(dhsk.HeatKernel(6, 0.3), 0.5)),
         "predict",
     ),
+    "averaged": (
+        dhsk.HeatKernelRidge(kernel=dhsk.AveragedKernel(dhsk.HeatKernel(6, 0.3), 0.5, 4)),
+        "predict",
+    ),
 }
 
 

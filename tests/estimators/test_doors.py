@@ -14,7 +14,7 @@ from sklearn.svm import SVC, LinearSVC, OneClassSVM
 
 import dhsk
 from dhsk.__main__ import DONE, main
-from dhsk.kernels import Kernel
+from dhsk.kernels import NAMED, Kernel
 
 DIM, TIME_SCALE = 64, 0.5
 
@@ -32,12 +32,13 @@ KERNELS: dict[str, tuple[Kernel, list[str]]] = {
         (dhsk.GaussianKernel(1.5), ["--sigma", "1.5"]),
         (dhsk.PolynomialKernel(2, 1.0), ["--degree", "2", "--offset", "1"]),
         (dhsk.SmoothedKernel(dhsk.HeatKernel.at_scale(DIM, TIME_SCALE), 0.1), []),
+        (dhsk.AveragedKernel(dhsk.HeatKernel.at_scale(DIM, TIME_SCALE), 0.1, 3), []),
     )
 }
 """Kernels, and the words that give them on the command line, if any can."""
 
 by_kernel = pytest.mark.parametrize("kernel", [k for k, _ in KERNELS.values()], ids=list(KERNELS))
-of_a_command = pytest.mark.parametrize("name", [name for name in KERNELS if name != "smoothed"])
+of_a_command = pytest.mark.parametrize("name", [name for name in KERNELS if name in NAMED])
 
 
 def digits() -> tuple[Any, Any, Any]:

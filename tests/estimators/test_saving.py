@@ -32,6 +32,9 @@ ESTIMATORS = {
     "pca of a smoothed kernel": dhsk.HeatKernelPCA(
         kernel=dhsk.SmoothedKernel(dhsk.ParametrixKernel(0.1), 0.5)
     ),
+    "averaged ridge": dhsk.HeatKernelRidge(
+        kernel=dhsk.AveragedKernel(dhsk.HeatKernel(6, 0.3), 0.5, 4)
+    ),
     "clustering": dhsk.HeatSpectralClustering(3),
     "features": dhsk.NystromFeatures(8, random_state=0),
     "features of centres": dhsk.NystromFeatures(8, selection="kmeans", random_state=0),

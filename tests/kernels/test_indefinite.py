@@ -23,6 +23,8 @@ SAID: list[tuple[Kernel, bool | None]] = [
     (dhsk.ParametrixKernel(0.1, order=2, dim=2), None),  # the factor itself
     (dhsk.SmoothedKernel(HEAT, 0.5), True),
     (dhsk.SmoothedKernel(EXPANSION, 0.5), False),
+    (dhsk.AveragedKernel(HEAT, 0.5), True),
+    (dhsk.AveragedKernel(EXPANSION, 0.5), False),
     (StretchedKernel(HEAT, 2.0), True),
     (StretchedKernel(HEAT, 0.5), None),
     (StretchedKernel(EXPANSION, 0.5), False),
