@@ -36,8 +36,9 @@ class AveragedKernel(SmoothedKernel):
     K(x, x) is below 1, the more so the less x says about its distribution. It is above the integral
     by a share 1/draws of the difference from 1, as each draw also meets itself.
 
-    It costs draws² values of the inner kernel an entry. Beside the result a task takes some 60 MB
-    for dense draws, or those of two samples if they are more; plans do not count them.
+    Try `SmoothedKernel` first: on web pages the average was no more accurate, even with ten words a
+    page. It costs draws² values of the inner kernel an entry. Beside the result a task takes some
+    60 MB for dense draws, or those of two samples if they are more; plans do not count them.
 
     Parameters
     ----------
@@ -63,10 +64,9 @@ class AveragedKernel(SmoothedKernel):
     --------
     >>> import dhsk
     >>> kernel = dhsk.AveragedKernel(dhsk.HeatKernel(3, 0.2), alpha=0.5, draws=500)
-    >>> kernel([[1, 2, 0], [100, 200, 0], [0, 0, 0]]).round(1)
-    array([[0.8, 0.8, 0.6],
-           [0.8, 1. , 0.6],
-           [0.6, 0.6, 0.6]])
+    >>> kernel([[1, 2, 0], [100, 200, 0]]).round(1)
+    array([[0.8, 0.8],
+           [0.8, 1. ]])
     """
 
     name: ClassVar[str] = "averaged"

@@ -55,7 +55,8 @@ OTHERS = [
     dhsk.HeatSVC(kernel=GAUSSIAN),
     dhsk.HeatSVC(kernel="gaussian"),
     dhsk.HeatSVC(kernel=dhsk.SmoothedKernel(dhsk.ParametrixKernel(0.1), 0.5)),
-    dhsk.HeatSVC(kernel=dhsk.AveragedKernel(dhsk.ParametrixKernel(0.1), 0.5, 4)),
+    # One vs rest, as votes of pairs may tie, where labels are not those of the largest decision.
+    dhsk.HeatSVC(kernel=dhsk.AveragedKernel(dhsk.ParametrixKernel(0.1), 0.5, 4), multi_class="ovr"),
     dhsk.HeatKernelRidge(),
     dhsk.HeatGaussianProcessRegressor(),
     dhsk.HeatGaussianProcessRegressor(time_scale=1.0, solver="iterative", preconditioner_rank=5),
