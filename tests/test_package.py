@@ -67,9 +67,16 @@ def test_free_threaded_builds_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_estimators_load_neither_stores_nor_lazy_arrays() -> None:
-    """Which take half a second, and which few of their users have."""
-    code = "import sys, dhsk; dhsk.HeatSVC; print({'zarr', 'dask.array'} & set(sys.modules))"
+@pytest.mark.parametrize(
+    ("imports", "unneeded"),
+    [
+        ("import dhsk; dhsk.HeatSVC", {"zarr", "dask.array"}),
+        ("import dhsk.models.train_exact, dhsk.models.train_low_rank", {"sklearn"}),
+    ],
+)
+def test_fits_load_no_library_that_few_of_them_need(imports: str, unneeded: set[str]) -> None:
+    """Which take half a second each: estimators of stores, commands and workers of estimators."""
+    code = f"import sys; {imports}; print({unneeded!r} & set(sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

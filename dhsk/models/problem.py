@@ -6,7 +6,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.class_weight import compute_class_weight
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
@@ -54,6 +53,10 @@ def class_factors(class_weight: ClassWeight, labels: NDArray[Any]) -> Floats:
 
     Raises InputError if it cannot be used.
     """
+    if class_weight is None:
+        return np.ones(len(labels))
+    from sklearn.utils.class_weight import compute_class_weight  # loading it takes a second
+
     classes, codes = np.unique(labels, return_inverse=True)
     try:
         weights = compute_class_weight(class_weight, classes=classes, y=labels)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -309,8 +310,13 @@ QUICK_REPEATS: Final = 2
 
 
 def known_rates() -> Rates:
-    """Rates kept by `dhsk plan --measure`; else processor measured now, disk assumed."""
-    return load_rates() or measure_rates(None, repeats=QUICK_REPEATS)
+    """Rates kept by `dhsk plan --measure`; else processor measured once a process, disk assumed."""
+    return load_rates() or _quick_rates()
+
+
+@cache
+def _quick_rates() -> Rates:
+    return measure_rates(None, repeats=QUICK_REPEATS)
 
 
 def cache_file() -> Path:

@@ -18,6 +18,7 @@ from dhsk.planning.rates import (
     Rates,
     cache_file,
     kernel_seconds,
+    known_rates,
     load_rates,
     measure_rates,
     save_rates,
@@ -73,6 +74,13 @@ def test_rates_are_kept(quick: Rates, own_cache: Path) -> None:
     save_rates(quick)
     assert cache_file() == own_cache / "dhsk" / "rates.json"
     assert load_rates() == quick
+
+
+def test_a_process_measures_once_unless_rates_are_kept(quick: Rates, own_cache: Path) -> None:
+    """A quarter of a second of all cores, of every run otherwise."""
+    assert known_rates() is known_rates()
+    save_rates(quick)
+    assert known_rates() == quick
 
 
 def test_other_machines_keep_theirs(quick: Rates, own_cache: Path, monkeypatch: Any) -> None:
