@@ -1,7 +1,7 @@
 """Columns of results: the kernel and C, the score, and the certificate of a fit."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -162,7 +162,7 @@ class Cell(Certificate, GridPoint):
 
 def flat(columns: Row | Cell) -> dict[str, Any]:
     """Plain values by column: kernel and C, score, then the certificate."""
-    found = asdict(columns)
+    found = dict(vars(columns))
     proof = {name: found.pop(name) for name in _PROOF}
     return found | proof
 

@@ -1,7 +1,7 @@
 """Repeats of a cross-validation: what each found, and the spread between them."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def _of_cell(results: Results, cell: Cell) -> list[Repeat]:
 def _repeat(cell: Cell, number: int, rows: Sequence[Row]) -> Repeat:
     scores = np.array([row.score for row in rows])
     return Repeat(
-        **asdict(cell.point),
+        **vars(cell.point),
         repeat=number,
         mean=float(scores.mean()),
         std=float(scores.std()),
