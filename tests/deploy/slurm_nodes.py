@@ -55,12 +55,14 @@ PartitionName=main Nodes=n[1-2] Default=YES State=UP
 """
 
 
-def await_that(ready: Callable[[], Any], what: str, seconds: float = JOB_SECONDS) -> Any:
+def await_that(
+    ready: Callable[[], Any], what: str, seconds: float = JOB_SECONDS, pause: float = 0.1
+) -> Any:
     """Wait until a condition holds; its value."""
     deadline = monotonic() + seconds
     while not (found := ready()):
         assert monotonic() < deadline, f"no {what} after {seconds} s"
-        sleep(0.1)
+        sleep(pause)
     return found
 
 
@@ -268,7 +270,8 @@ class Job:
                 self.start_now()
             return None if shown["JobState"] in ALIVE else shown
 
-        shown = await_that(ended, f"end of job {self.number}", seconds)
+        # Every look starts a process of Slurm.
+        shown = await_that(ended, f"end of job {self.number}", seconds, pause=0.5)
         return shown["JobState"], int(shown["ExitCode"].partition(":")[0])
 
     def suffer(self, fault: str, rng: np.random.Generator) -> str:

@@ -4,9 +4,12 @@ import gzip
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import zipfile
+from contextlib import chdir, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +23,28 @@ LONGEST = 60
 FOLDERS = ("text", "newsgroups", "embeddings", "single_cell", "runs")
 
 
-def run(folder: Path, *command: Any) -> str:
-    """What a command of an example prints."""
-    environment = os.environ | {"MPLBACKEND": "agg", "PATH": f"{Path(sys.executable).parent}:" +
-                                os.environ["PATH"]}  # fmt: skip
-    words = [str(word) for word in command]
+def run(folder: Path, script: Path, *words: Any) -> str:
+    """What a script of an example prints, in this process: another imports for seconds first."""
+    before, said = set(sys.modules), StringIO()
+    with chdir(folder), redirect_stdout(said), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", [str(script), *map(str, words)])
+        patch.setattr("sys.path", [str(script.parent), *sys.path])
+        try:
+            runpy.run_path(str(script), run_name="__main__")
+        except SystemExit as ended:
+            assert not ended.code, ended.code
+    for name in {file.stem for file in EXAMPLES.glob("*/*.py")} & (set(sys.modules) - before):
+        del sys.modules[name]  # each has neighbours of its own
+    return said.getvalue()
+
+
+def shell(folder: Path, *words: Any) -> str:
+    """What commands of an example print in a shell."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        words, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+        ["bash", *map(str, words)], cwd=folder, env=os.environ | {"PATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -73,7 +90,7 @@ def test_folders_of_texts(name: str, texts: Path, tmp_path: Path) -> None:
     if "embeddings" in name:  # of a hundred numbers, so more words
         for file in texts.rglob("*.txt"):
             file.write_text(file.read_text() + " ".join(f" w{n % 113}" for n in range(120)))
-    said = run(tmp_path, sys.executable, EXAMPLES / name, "few", "out.png")
+    said = run(tmp_path, EXAMPLES / name, "few", "out.png")
     assert set(words_of(said)) <= set(words_of(shown(name.split("/")[0])))
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
@@ -81,7 +98,7 @@ def test_folders_of_texts(name: str, texts: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_folder_to_try(tmp_path: Path) -> None:
     """SciPy's documentation is there in ten classes."""
-    said = run(tmp_path, sys.executable, EXAMPLES / "text" / "make_folder.py", "scipy-docs")
+    said = run(tmp_path, EXAMPLES / "text" / "make_folder.py", "scipy-docs")
     assert re.fullmatch(r"scipy-docs: \d{3} texts\n", said)
     assert len(list((tmp_path / "scipy-docs").iterdir())) == 10
 
@@ -96,7 +113,7 @@ def test_newsgroups(texts: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     (tmp_path / "posts.tsv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     script = EXAMPLES / "newsgroups" / "newsgroups.py"
-    said = run(tmp_path, sys.executable, script, "posts.tsv.gz", "out.png")
+    said = run(tmp_path, script, "posts.tsv.gz", "out.png")
     assert said.startswith("56 posts to train, 24 to test")
     assert set(words_of(said)) <= set(words_of(shown("newsgroups")))
     assert (tmp_path / "out.png").exists()
@@ -120,15 +137,15 @@ def test_single_cells(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "scanpy.whl", "w") as archive:
         archive.write(old, "scanpy/datasets/10x_pbmc68k_reduced.h5ad")
     script = EXAMPLES / "single_cell" / "cells.py"
-    said = run(tmp_path, sys.executable, script, "scanpy.whl", "cells.h5ad")
+    said = run(tmp_path, script, "scanpy.whl", "cells.h5ad")
     assert said == "cells.h5ad: 40 cells, 30 genes, 2 types\n"
     (line,) = re.findall(r"^(dhsk cv .+?)(?<!\\)$", (EXAMPLES / "single_cell" / "README.md")
                          .read_text(), re.M | re.S)  # fmt: skip
-    said = run(tmp_path, "bash", "-c", line)
+    said = shell(tmp_path, "-c", line)
     assert re.search(r"mean accuracy (1\.0|0\.9)", said)
     compare = EXAMPLES / "single_cell" / "compare.py"
     predictions = tmp_path / "cells-cv" / "predictions.csv"
-    said = run(tmp_path, sys.executable, compare, "cells.h5ad", predictions, "cells.png")
+    said = run(tmp_path, compare, "cells.h5ad", predictions, "cells.png")
     assert re.fullmatch(r"heat kernel of dhsk cv (1\.0|0\.9).*\n(logarithms, .+\n){2}", said)
     assert set(words_of(said)) <= set(words_of(shown("single_cell")))
     assert (tmp_path / "cells.png").read_bytes().startswith(b"\x89PNG")
@@ -144,7 +161,7 @@ def test_microbes(tmp_path: Path) -> None:
     rows = [[f"s{n}", "ab"[n % 2], *map(str, row)] for n, row in enumerate(counts)]
     text = "\n".join("\t".join(row) for row in (header, *rows))
     (tmp_path / "qin2014.tsv.gz").write_bytes(gzip.compress(text.encode()))
-    said = run(tmp_path, sys.executable, EXAMPLES / "microbiome" / "nested.py", ".", "1", "2")
+    said = run(tmp_path, EXAMPLES / "microbiome" / "nested.py", ".", "1", "2")
     heading, line, mean = said.splitlines()
     assert heading in shown("microbiome")
     assert re.fullmatch(r"qin2014 +(1\.0|0\.[89]).* 0\.860 +0\.848 +0\.858", line)
@@ -186,7 +203,7 @@ def digits(tmp_path: Path) -> Path:
 @pytest.mark.slow(seconds=20)
 def test_a_run_on_a_laptop(digits: Path) -> None:
     """From a table to predictions."""
-    said = run(digits, "bash", EXAMPLES / "runs" / "laptop.sh", "table.csv", "kind", "out")
+    said = shell(digits, EXAMPLES / "runs" / "laptop.sh", "table.csv", "kind", "out")
     assert "best:   " in said
     assert said.endswith("label\nx\ny\nx\n")
 
@@ -194,7 +211,7 @@ def test_a_run_on_a_laptop(digits: Path) -> None:
 @pytest.mark.slow(seconds=20)
 def test_a_run_in_a_batch_job(digits: Path) -> None:
     """From samples to a model, with the matrix on disk."""
-    said = run(digits, "bash", EXAMPLES / "runs" / "batch.sh", "counts.npy", "labels.txt", "out")
+    said = shell(digits, EXAMPLES / "runs" / "batch.sh", "counts.npy", "labels.txt", "out")
     assert "all 1 tiles are sound" in said
     assert "best:   " in said
     assert (digits / "out" / "cv" / "model.dhsk").is_file()
@@ -209,7 +226,7 @@ def test_drift(tmp_path: Path) -> None:
     (tmp_path / "mnist").mkdir()
     np.savez(tmp_path / "mnist" / "mnist70k.npz", X_train=images.astype(np.uint8), y_train=y)
     script = EXAMPLES / "drift" / "drift.py"
-    said = run(tmp_path, sys.executable, script, "--data", ".", "--out", "o", "--quick")
+    said = run(tmp_path, script, "--data", ".", "--out", "o", "--quick")
     assert said.startswith("500 reference images, 500 new ones")
     assert set(words_of(said)) <= set(words_of(shown("drift")))
     assert len(said.splitlines()) == 8
