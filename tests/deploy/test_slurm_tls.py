@@ -86,6 +86,8 @@ def test_strangers_are_refused(slurm: Slurm, tmp_path: Path) -> None:
     gone after a requeue, and after the end by force.
     """
     job = slurm.long_job(tmp_path)
+    (command,) = job.processes("--cluster")
+    command.suspend()  # its workers, which answer, would take both cores
     folder = job.credentials()
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / "scheduler.json").stat().st_mode & 0o777 == 0o600
@@ -106,6 +108,7 @@ def test_strangers_are_refused(slurm: Slurm, tmp_path: Path) -> None:
         assert not answers(address, context_of(other, trusted=other))
         assert not answers(address.replace("tls://", "tcp://"), None)
 
+    command.resume()
     job.requeue()
     assert not folder.exists()
     slurm.await_that(lambda: job.processes("worker"), "workers of the requeued job")
