@@ -48,7 +48,7 @@ SelectTypeParameters=CR_CPU_Memory
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=1,bf_interval=1
 ReturnToService=2
-KillWait=10
+KillWait=30
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2 RealMemory=4000
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=2 RealMemory=4000
 PartitionName=main Nodes=n[1-2] Default=YES State=UP
