@@ -5,6 +5,7 @@ import signal
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import dask
@@ -21,8 +22,8 @@ from dhsk.execution.workers import Workers, borrow_client
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def cluster() -> Iterator[Any]:
+@contextmanager
+def two_workers() -> Iterator[Any]:
     """Two worker processes, on which tasks may make no progress for two seconds."""
     settings = {"dhsk.progress-timeout": "2s", "distributed.scheduler.allowed-failures": 1}
     with (
@@ -35,8 +36,29 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture
-def client(cluster: Any) -> Iterator[Client]:
-    """Client of the two workers."""
+def cluster() -> Iterator[Any]:
+    """Workers of a test that adds or kills some."""
+    with two_workers() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[Any]:
+    """Workers of all tests that at most stop them for a while."""
+    with two_workers() as started:
+        yield started
+
+
+@pytest.fixture
+def client(lasting: Any) -> Iterator[Client]:
+    """A client of these, to which no worker is known yet."""
+    with Client(lasting, set_as_default=False) as connected:
+        yield connected
+
+
+@pytest.fixture
+def own(cluster: Any) -> Iterator[Client]:
+    """Client of a test's own workers."""
     with Client(cluster, set_as_default=False) as connected:
         yield connected
 
@@ -151,12 +173,12 @@ def test_a_task_that_computes_for_long_is_left_alone(client: Client, monkeypatch
     assert sent == [0, 1, 2]
 
 
-def test_a_poison_task_gives_up_and_names_itself(client: Client) -> None:
+def test_a_poison_task_gives_up_and_names_itself(own: Client) -> None:
     """After a stated number of workers, with the memory that it needs and that there is."""
     # On a machine at its limit a worker that starts keeps the other from running for two seconds.
     patient = dask.config.set({"dhsk.progress-timeout": "20s"})
     with patient, pytest.raises(dhsk.BudgetError) as found:
-        list(Workers(client, 2).run(die_at_three, ((number,) for number in range(6))))
+        list(Workers(own, 2).run(die_at_three, ((number,) for number in range(6))))
     assert "the task of number 3, which needs about 5.00 GiB, killed 2 workers" in str(found.value)
     assert "each has " in str(found.value)
 
@@ -178,12 +200,12 @@ def test_ending_early_does_not_wait_for_a_stopped_worker(client: Client) -> None
     assert taken < 5
 
 
-def test_workers_join_and_leave(cluster: Any, client: Client) -> None:
+def test_workers_join_and_leave(cluster: Any, own: Client) -> None:
     """New ones take part, also in what was shared before; those that leave lose nothing."""
     # LocalCluster ends the workers that it scales away as if they had been killed: a task may be
     # on two of them in turn, and Dask's own limit is three.
     cluster.scheduler.allowed_failures = 3
-    workers = Workers(client, 6)
+    workers = Workers(own, 6)
     used: set[str] = set()
     given: list[int] = []
     deadline = time.monotonic() + 60
@@ -197,7 +219,7 @@ def test_workers_join_and_leave(cluster: Any, client: Client) -> None:
             given.append(len(given))
             yield shared, given[-1]
 
-    with borrow_client(client):
+    with borrow_client(own):
         shared = workers.share(0.1)
         found = []
         for number, address in workers.run(place_slowly, tasks()):
