@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dhsk.results.columns import Cell, GridPoint, Row, bare, grouped, is_rest, prefix_of
+from dhsk.results.columns import CLR, Cell, GridPoint, Row, bare, grouped, is_rest, prefix_of
 from dhsk.results.paired import FoldSizes, PairedDifference, about_equal
 
 _SIMPLEST_FIRST: Final = ("linear", "cosine", "polynomial", "gaussian", "parametrix", "heat")
@@ -39,11 +39,12 @@ class Decision:
     differences, as all cells see the same folds, corrected for training sets that overlap and for
     repeats that share their samples, see `paired_difference`: one sample, or one fold, never
     decides. Simple is, in this order: linear, cosine, polynomial, Gaussian, parametrix, heat, other
-    kernels; then a smaller rank. Of one kernel the highest mean counts, whatever its map: none is
-    simpler than another. Of equal means, to nine digits, the kernel's own map comes first, then the
-    larger time or sigma (at an infinite time the heat kernel is the cosine), then the smaller C, in
-    units of the spread if it was chosen so. Cells whose fits did not converge take no part, unless
-    none converged.
+    kernels; then a smaller rank. Of one kernel log-ratios come first, if they were tried beside
+    other maps and are that near: where samples are few, chance often gives another map the highest
+    mean (measured: examples/microbiome). Else the highest mean counts. Of equal means, to nine
+    digits, the kernel's own map comes first, then the larger time or sigma (at an infinite time the
+    heat kernel is the cosine), then the smaller C, in units of the spread if it was chosen so.
+    Cells whose fits did not converge take no part, unless none converged.
 
     Attributes
     ----------
@@ -112,8 +113,10 @@ class Decision:
                 f"and within one standard error of it ({own} below)"
             )
         else:
+            as_simple = _order(cell) == _order(best)
             said = (
-                f"take {cell.brief}: the simplest kernel within one standard error of the best "
+                f"take {cell.brief}: {'on log-ratios, and' if as_simple else 'the simplest kernel'}"
+                " within one standard error of the best "
                 f"({best.brief}, {own} better)"
             )
         return said
@@ -156,7 +159,8 @@ def decide(
     compared = tuple(_compared(best, cell, rows_of, sizes) for cell in firsts)
     within = [one for one in compared if one.within]
     alike = [one.cell for one in within if _order(one.cell) == _order(within[0].cell)]
-    simplest = next(one for one in within if one.cell == highest(alike))
+    on_ratios = [cell for cell in alike if prefix_of(cell.kernel) == CLR]
+    simplest = next(one for one in within if one.cell == highest(on_ratios or alike))
     return Decision(
         best=best,
         simplest=simplest,

@@ -123,8 +123,23 @@ def test_no_map_of_a_kernel_is_simpler_than_another() -> None:
     assert found.simplest.cell.kernel == "clr cosine"
     assert "cosine, C" in found.sentence
     assert "cosine is" not in found.sentence  # no simpler one
-    same = rows("clr cosine", [0.91, 0.7, 0.97, 0.92])
+    same = rows("tf-idf cosine", [0.91, 0.7, 0.97, 0.92])
     assert decided(same, heat, cosine).simplest.cell.kernel == "cosine"
+
+
+def test_log_ratios_that_cannot_be_told_from_another_map_are_taken() -> None:
+    """Of the same kernel, although another has the higher mean; not where that is surely better."""
+    cosine = rows("cosine", [0.91, 0.78, 0.97, 0.92])
+    ratios = rows("clr cosine", [0.91, 0.70, 0.97, 0.93])
+    found = decided(cosine, ratios)
+    assert (found.best.kernel, found.simplest.cell.kernel) == ("cosine", "clr cosine")
+    assert found.sentence.startswith(
+        "take clr cosine, C = 1: on log-ratios, and within one standard error of the best (cosine, "
+    )
+    lower = rows("clr cosine", [0.81, 0.70, 0.87, 0.83])
+    assert decided(cosine, lower).simplest.cell.kernel == "cosine"
+    tfidf = rows("tf-idf cosine", [0.91, 0.70, 0.97, 0.93])
+    assert decided(cosine, tfidf).simplest.cell.kernel == "cosine"
 
 
 def test_equal_means_are_decided_by_simplicity_not_by_rounding() -> None:
