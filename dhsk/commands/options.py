@@ -65,6 +65,13 @@ def _use(context: click.Context, _: click.Parameter, name: str | None) -> str | 
     return name
 
 
+device_option = option(
+    "--device",
+    group=RUN,
+    callback=_use,
+    help=f"cuda for a GPU, or cpu. [default: {VARIABLE}, or cpu]",
+)
+
 cluster_options = gathered(
     "cluster",
     Cluster,
@@ -83,12 +90,7 @@ cluster_options = gathered(
         help="Processes to start, or workers to wait for. [default: cores, or 1]",
     ),
     memory_option,
-    option(
-        "--device",
-        group=RUN,
-        callback=_use,
-        help=f"cuda for a GPU, or cpu. [default: {VARIABLE}, or cpu]",
-    ),
+    device_option,
 )
 
 tile_options = gathered(

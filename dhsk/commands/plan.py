@@ -10,6 +10,7 @@ from dhsk.bars import show_progress
 from dhsk.commands.console import hint, hint_next, kernel_words, print_pairs, say, say_json
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
+    device_option,
     json_option,
     kernel_options,
     make_kernel,
@@ -35,6 +36,7 @@ from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import free_bytes
+from dhsk.planning.device import device_lines
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import (
@@ -64,6 +66,7 @@ MACHINE: Final = rows_of(
         "--workers", common=True, type=click.IntRange(1), help="Worker processes. [default: cores]"
     ),
     memory_option,
+    device_option,
     option(
         "--passes",
         type=click.IntRange(1),
@@ -149,9 +152,8 @@ def plan(
     after = Proposals.of(opened, own, table, made, prediction, plans)
     if not as_json:
         title = f"Gram matrix of {samples or 'samples to come'}, kernel {kernel_words(made)}"
-        _say_gram(
-            title, prediction, machine["passes"], None if overlap is None else overlap[1], after
-        )
+        lines = device_lines(gram, made)
+        _say_gram(title, prediction, machine["passes"], overlap and overlap[1], after, lines)
     timed = time_training(plans, opened, training)
     if as_json:
         facts = {"gram": gram_facts(prediction, machine["passes"]), **training_facts(plans, timed)}
@@ -171,11 +173,16 @@ def plan(
 
 
 def _say_gram(
-    title: str, prediction: Prediction, passes: int, read: int | None, after: Proposals
+    title: str,
+    prediction: Prediction,
+    passes: int,
+    read: int | None,
+    after: Proposals,
+    on_device: list[tuple[str, str]],
 ) -> None:
     """Print what the Gram matrix would cost."""
     planned: GramPlan = prediction.plan
-    rows = [*planned.table(), *prediction.table(passes)]
+    rows = [*planned.table(), *prediction.table(passes), *on_device]
     if verbosity() >= Verbosity.VERBOSE:
         counted_on = [] if read is None else [("counted on", f"the first {read:,} samples")]
         rows += [*counted_on, *prediction.speeds(), *prediction.limits()]

@@ -48,7 +48,21 @@ def device_edge(source: SourceOfTiles, tiling: Tiling) -> int | None:
     assert isinstance(source, TileSource)  # others have no passes
     header = GramStore.open(source.path).header
     row_bytes = np.dtype(header.product_dtype).itemsize * header.dim
-    return max(1, _SIDE_STRIPS * device.strip_bytes // (row_bytes * tiling.tile))
+    return _edge(device, row_bytes, tiling.tile)
+
+
+def pass_bytes(device: Device, row_bytes: int, tiling: Tiling) -> int:
+    """Memory of the device that a task of a pass takes: samples of both sides, and two strips.
+
+    Those are inner products and values of some rows. Vectors are small beside them.
+    """
+    edge = _edge(device, row_bytes, tiling.tile) * tiling.tile
+    samples = min(edge, tiling.n_rows) + min(edge, tiling.n_cols)
+    return samples * row_bytes + 2 * device.strip_bytes
+
+
+def _edge(device: Device, row_bytes: int, tile: int) -> int:
+    return max(1, _SIDE_STRIPS * device.strip_bytes // (row_bytes * tile))
 
 
 def multiplied_on_device(

@@ -1,5 +1,6 @@
 """Parts of kernel matrices on a device, for solvers and predictions."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -29,6 +30,11 @@ _EDGE: Final = 8192
 
 _WHOLE: Final = 0.5
 """Share of the free memory that a whole matrix may take: two tasks use a device at a time."""
+
+
+def most_whole(device: Device, itemsize: int) -> int:
+    """Samples whose whole matrix may stay on a device, of entries of so many bytes."""
+    return math.isqrt(int(_WHOLE * device.room()) // itemsize)
 
 
 class RowsOnDevice:
@@ -73,7 +79,7 @@ class RowsOnDevice:
         """Matrix of some rows that stays on a device; None if it is no gain, or does not fit."""
         k = len(samples)
         found = self._used(k * k, self._rows.itemsize * k)
-        if found is None or k * k * self._rows.itemsize > _WHOLE * found[0].room():
+        if found is None or k > most_whole(found[0], self._rows.itemsize):
             return None
         device, one = found
 

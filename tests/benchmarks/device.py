@@ -9,6 +9,8 @@ errors      heat kernels at 100,000 pairs of unit rows against ball arithmetic
 pass        one product of a matrix that is not stored with a vector, N x 784
 svm         `HeatSVC` on 60,000 images of digits, and its predictions
 pair        `HeatSVC` on two classes of 60,000 samples, nearly all support vectors
+peers       one Gaussian SVM of these digits, and one of two classes of 60,000 samples, beside
+            ThunderSVM and cuML, of those that are installed; `--limit` seconds each
 ridge       `HeatKernelRidge` to 1e-6, N x 100
 low-rank    `NystromRidge` of `--rank` features, N x 28, and `NystromSVC`
 ==========  ====================================================================
@@ -19,6 +21,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -106,9 +109,7 @@ def one_pass(options: argparse.Namespace) -> None:
 
 def svm(options: argparse.Namespace) -> None:
     """Exact SVM of all pairs of digits, and its predictions of the test images."""
-    with np.load(Path(options.data) / "mnist" / "mnist70k.npz") as file:
-        X, y, X_test, y_test = (file[k] for k in ("X_train", "y_train", "X_test", "y_test"))
-    X, X_test = X.reshape(len(X), -1), X_test.reshape(len(X_test), -1)
+    X, y, X_test, y_test, _ = of_digits(options.data)
     if options.n < len(X):
         X, y = X[: options.n], y[: options.n]
     model = dhsk.HeatSVC(C=10.0, time_scale=0.7, dtype="float32", memory="32GB")
@@ -138,6 +139,69 @@ def pair(options: argparse.Namespace) -> None:
             f" vectors, {model.n_iter_.max():,} steps",
             flush=True,
         )
+
+
+def of_digits(data: str) -> tuple[Any, Any, Any, Any, float]:
+    """Images of digits from 0 to 1 with labels, those of the test, and scikit-learn's "scale"."""
+    with np.load(Path(data) / "mnist" / "mnist70k.npz") as file:
+        X, y, X_test, y_test = (file[k] for k in ("X_train", "y_train", "X_test", "y_test"))
+    X, X_test = (np.float32(one).reshape(len(one), -1) / np.float32(255) for one in (X, X_test))
+    return X, y.astype(int), X_test, y_test.astype(int), 1 / (784 * float(X.var()))
+
+
+def of_two_classes(data: str) -> tuple[Any, Any, Any, Any, float]:
+    """Two classes with a smooth boundary, 1 label of 50 wrong."""
+    rng, n = np.random.default_rng(0), 70_000
+    X = rng.random((n, 20), dtype=np.float32)
+    y = ((np.sin(X @ rng.normal(size=20)) > 0) ^ (rng.random(n) < 0.02)).astype(int)
+    return X[:60_000], y[:60_000], X[60_000:], y[60_000:], 1 / (X.shape[1] * X.var())
+
+
+PEERS = {"cuML": "cuml.svm", "ThunderSVM": "thundersvm"}
+PROBLEMS = {"digits": of_digits, "two classes": of_two_classes}
+
+
+def of_peer(name: str, gamma: float) -> Any:
+    """A Gaussian SVM with C of 10, in float32."""
+    if name == "dhsk":
+        kernel = dhsk.GaussianKernel((2 * gamma) ** -0.5)
+        return dhsk.HeatSVC(C=10.0, kernel=kernel, dtype="float32", memory="32GB")
+    return import_module(PEERS[name]).SVC(C=10.0, gamma=gamma)
+
+
+def one_peer(name: str, problem: str, options: argparse.Namespace) -> None:
+    """Two fits and predictions by one library, in a process of its own: the first one compiles."""
+    X, y, X_test, y_test, gamma = PROBLEMS[problem](options.data)
+    try:
+        model = of_peer(name, gamma)
+    except ImportError as error:
+        print(f"  {problem}, {name}: not installed ({error})", flush=True)
+        return
+    with dhsk.device(options.device):
+        for _ in range(2):
+            trained = seconds(partial(model.fit, X, y))
+            begun = time.perf_counter()
+            wrong = np.mean(np.asarray(model.predict(X_test)).astype(int) != y_test)
+            predicted = time.perf_counter() - begun
+            print(
+                f"  {problem}, {name}: trained in {trained:.2f} s, 10,000 predicted in"
+                f" {predicted:.2f} s, {wrong:.2%} wrong, {len(model.support_):,} support vectors",
+                flush=True,
+            )
+
+
+def peers(options: argparse.Namespace) -> None:
+    """The same problems by each library."""
+    for problem in PROBLEMS:
+        for name in ("dhsk", *PEERS):
+            task = get_context("spawn").Process(target=one_peer, args=(name, problem, options))
+            task.start()
+            task.join(options.limit)
+            if task.is_alive():
+                task.kill()
+                print(f"  {problem}, {name}: over {options.limit:.0f} s: stopped", flush=True)
+            elif task.exitcode:
+                print(f"  {problem}, {name}: failed, exit status {task.exitcode}", flush=True)
 
 
 def ridge(options: argparse.Namespace) -> None:
@@ -190,6 +254,7 @@ SECTIONS = {
     "pass": one_pass,
     "svm": svm,
     "pair": pair,
+    "peers": peers,
     "ridge": ridge,
     "low-rank": low_rank,
 }
@@ -206,6 +271,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32,float64", help="types of a pass")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--data", default=".")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of each of `peers`")
     options = parser.parse_args()
     for name in options.sections or SECTIONS:
         print(f"{name}:", flush=True)

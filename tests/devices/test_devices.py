@@ -26,8 +26,14 @@ from dhsk.devices import (
     refuse_too_large,
     tf32_error,
 )
+from dhsk.execution.resources import Resources
+from dhsk.gram.device_passes import pass_bytes
+from dhsk.gram.plan import make_plan
+from dhsk.gram.sides import GramSides
 from dhsk.kernels.stretched import StretchedGaussianKernel, StretchedKernel
+from dhsk.models.on_device import RowsOnDevice, most_whole
 from dhsk.models.sources import RowsSource
+from dhsk.planning.device import device_lines
 from dhsk.solvers.sources import Combination
 from tests.devices.host import HostDevice
 
@@ -352,3 +358,34 @@ def test_a_gpu_pays_for_large_blocks_alone() -> None:
     pays = CudaDevice.pays
     assert not pays(None, 100 * 100 * 120, 8 * 100 * 100)  # type: ignore[arg-type]
     assert pays(None, 10_000**2 * 800, 8 * 10_000**2)  # type: ignore[arg-type]
+
+
+def test_plan_says_what_a_device_takes(tmp_path: Path) -> None:
+    """The limit of whole matrices is that of fits, and a pass takes no more than is said."""
+    host = HostDevice(tmp_path, room=8 * 2 * 300**2)  # half of it for 300 samples
+    kernel = dhsk.GaussianKernel(1.0)
+    rows = RowsOnDevice(kernel, COUNTS, exact=True)
+    assert most_whole(host, COUNTS.itemsize) == 300
+    plan = make_plan(GramSides(700, 20), Resources(1, 1, 1 << 30), tile=64)
+    with device(host):
+        assert rows.whole(np.arange(300)) is not None
+        assert rows.whole(np.arange(301)) is None
+        lines = dict(device_lines(plan, kernel))
+    assert lines["SVMs on it"] == "3.74 MiB does not fit, blocks of it come back: 300 samples would"
+    # 64 rows of 160 bytes, as many as two strips of 64 KiB hold, on both sides, and two strips
+    assert pass_bytes(host, 160, plan.tiling) == 160 * (700 + 700) + 2 * host.strip_bytes
+    assert lines["G @ v on it"] == "693.50 kiB, 2 tasks at a time"
+
+
+@pytest.mark.parametrize(("given", "entries"), [("polynomial", None), ("heat", 100)])
+def test_plan_says_what_stays_on_the_processor(
+    host: HostDevice, given: str, entries: int | None
+) -> None:
+    """Kernels that no device computes, and sparse samples."""
+    kernel = dhsk.PolynomialKernel(2, 1.0) if given == "polynomial" else HEAT
+    sides = GramSides(700, 20, nnz=entries)
+    plan = make_plan(sides, Resources(1, 1, 1 << 30))
+    assert "processor" in dict(device_lines(plan, kernel))["on it"]
+    with device("cpu"):
+        assert device_lines(plan, kernel) == []
+    del host

@@ -1,0 +1,29 @@
+"""Memory of a device, as a plan says it."""
+
+import numpy as np
+
+from dhsk.devices import LANES, current_device
+from dhsk.gram.device_passes import pass_bytes
+from dhsk.gram.plan import GramPlan
+from dhsk.kernels import Kernel
+from dhsk.models.on_device import most_whole
+from dhsk.units import format_bytes
+
+
+def device_lines(plan: GramPlan, kernel: Kernel) -> list[tuple[str, str]]:
+    """What the device of the code in progress computes of a plan, in which memory; as rows."""
+    device, itemsize = current_device(), np.dtype(plan.product_dtype).itemsize
+    if device is None:
+        return []
+    room = device.room()
+    lines = [("device", f"{device.name}, {format_bytes(room)} of its memory free")]
+    if plan.overlap is not None or kernel.device_pass(np.dtype(plan.product_dtype)) is None:
+        return [*lines, ("on it", "nothing: sparse samples and this kernel stay on the processor")]
+    n, most = plan.tiling.n_rows, most_whole(device, itemsize)
+    task = pass_bytes(device, plan.dim * itemsize, plan.tiling)
+    fits = "fits" if n <= most else "does not fit, blocks of it come back"
+    return [
+        *lines,
+        ("G @ v on it", f"{format_bytes(LANES * task)}, {LANES} tasks at a time"),
+        ("SVMs on it", f"{format_bytes(itemsize * n * n)} {fits}: {most:,} samples would"),
+    ]
