@@ -1,8 +1,9 @@
-"""Nested cross-validation on tables of microbes, beside scores that others have stored.
+"""Nested cross-validation on tables of microbes, beside other methods and scores that are stored.
 
 Run `python nested.py DIR [SEEDS [FOLDS]]`, where DIR has tables of MLRepo, `NAME.tsv.gz`. In each
 of ten stratified folds, kernel, map, time and C are searched on the training part alone, and the
-model is scored on the test part; SEEDS times, with folds of the seeds 100, 101, ...
+model is scored on the test part; SEEDS times, with folds of the seeds 100, 101, ... Logistic
+regression, whose C is chosen on the training part, and a random forest have the same folds.
 """
 
 import csv
@@ -12,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 import dhsk
 
@@ -28,6 +34,9 @@ STORED = {
 """Mean accuracies over these folds of KernelBiome, its Aitchison kernels alone, and a random
 forest, from the runs published with S. Huang et al., PLoS Computational Biology 19 (2023)."""
 
+HEADING = "        dhsk      logistic        forest dhsk - logistic  dhsk - forest"
+METRICS = {"accuracy": accuracy_score, "balanced accuracy": balanced_accuracy_score}
+
 
 def read(path: Path) -> tuple[Any, Any, Any]:
     """Counts of the taxa that some sample has, labels, and lineages of these taxa."""
@@ -38,36 +47,75 @@ def read(path: Path) -> tuple[Any, Any, Any]:
     return counts[:, found], np.array([row[1] for row in rows]), np.array(header[2:])[found]
 
 
-def score(X: Any, y: Any, folds: int, seed: int) -> list[float]:
-    """Accuracy in each fold."""
+def heat(X: Any, y: Any) -> Any:
+    """Search kernel, map, time and C, and fit the model that is taken."""
+    out = dhsk.Output(baselines=False)
+    found = dhsk.cross_validate(X, y, sphere_map="auto", refit=True, out=out)
+    return found.best_estimator_
+
+
+def logistic(X: Any, y: Any) -> Any:
+    """Fit logistic regression to centred log-ratios of counts + 1."""
+    C = {"logisticregression__C": np.logspace(-4, 4, 9)}
+    regression = LogisticRegression(max_iter=10_000)
+    return GridSearchCV(make_pipeline(FunctionTransformer(log_ratios), regression), C).fit(X, y)
+
+
+def log_ratios(X: Any) -> Any:
+    """Logarithms of counts + 1, less their mean in each sample."""
+    logs = np.log1p(X)
+    return logs - logs.mean(axis=1, keepdims=True)
+
+
+def forest(X: Any, y: Any) -> Any:
+    """Fit a random forest to proportions."""
+    trees = RandomForestClassifier(500, random_state=0)
+    return make_pipeline(Normalizer("l1"), trees).fit(X, y)
+
+
+def score(X: Any, y: Any, folds: int, seed: int) -> list[Any]:
+    """Scores by fold, metric and method: dhsk, logistic regression, forest."""
     scores = []
     for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(X, y):
-        out = dhsk.Output(baselines=False)
-        found = dhsk.cross_validate(X[train], y[train], sphere_map="auto", refit=True, out=out)
-        scores.append(found.best_estimator_.score(X[test], y[test]))
+        said = [fit(X[train], y[train]).predict(X[test]) for fit in (heat, logistic, forest)]
+        scores.append([[of(y[test], one) for one in said] for of in METRICS.values()])
     return scores
 
 
+def summary(scores: Any) -> Any:
+    """Means of methods and of paired differences to them, and squared standard errors.
+
+    `scores` is (folds, metrics, methods), the summary (2, metrics, columns).
+    """
+    columns = np.concatenate([scores, scores[..., :1] - scores[..., 1:]], axis=-1)
+    return np.array([columns.mean(axis=0), columns.var(axis=0, ddof=1) / len(columns)])
+
+
 def main(folder: str, seeds: str = "1", folds: str = "10") -> None:
-    """Print the table."""
-    print(f"{'accuracy, mean of folds':28} {'dhsk':>13} KernelBiome Aitchison  forest")
-    means: list[Any] = []
+    """Print a table of each metric."""
+    found: dict[str, Any] = {}
     for path in sorted(Path(folder).glob("*.tsv.gz")):
         name = path.name.removesuffix(".tsv.gz")
         X, y, _ = read(path)
+        print(f"{name}: {len(y)} samples, {X.shape[1]:,} taxa", file=sys.stderr)
         scores = [one for seed in range(int(seeds)) for one in score(X, y, int(folds), 100 + seed)]
-        error = np.std(scores, ddof=1) / np.sqrt(len(scores))
-        means.append((np.mean(scores), error**2, *STORED.get(name, (np.nan,) * 3)))
-        print_line(name, means[-1])
-    mean, variance, *stored = np.mean(means, axis=0)
-    print_line("mean", [mean, variance / len(means), *stored])
+        found[name] = summary(np.array(scores))
+    means, variances = np.mean(list(found.values()), axis=0)
+    found["mean"] = means, variances / len(found)
+    for number, metric in enumerate(METRICS):
+        print(f"{metric + ', mean of folds':33} {HEADING}")
+        for name, (mean, variance) in found.items():
+            print_line(name, mean[number], variance[number] ** 0.5)
+    print(f"{'accuracy, stored':33}  KernelBiome     Aitchison        forest")
+    stored = {name: STORED.get(name, (np.nan,) * 3) for name in found if name != "mean"}
+    for name, three in (stored | {"mean": np.mean(list(stored.values()), axis=0)}).items():
+        print(f"{name:33}", *(f"{one:13.3f}" for one in three))
 
 
-def print_line(name: str, numbers: Any) -> None:
-    """A mean, its variance, and stored means."""
-    mean, variance, *stored = numbers
-    ours = f"{mean:.3f} ± {variance**0.5:.3f}"
-    print(f"{name:28} {ours:>13} {stored[0]:11.3f} {stored[1]:9.3f} {stored[2]:7.3f}", flush=True)
+def print_line(name: str, means: Any, errors: Any) -> None:
+    """Means, and differences with a sign, with their standard errors."""
+    columns = zip("---++", means, errors, strict=True)
+    print(f"{name:33}", *(f"{mean:{sign}.3f} ± {error:.3f}" for sign, mean, error in columns))
 
 
 if __name__ == "__main__":
