@@ -18,6 +18,9 @@ threads."""
 BRIEF_SECONDS: Final = 5.0
 """Seconds below which no number is said."""
 
+_SPREAD: Final = 4.0
+"""Ratio of the estimates for many and few support vectors from which both are said."""
+
 LONG_SECONDS: Final = 600.0
 """Seconds from which a run says how to have an answer sooner."""
 
@@ -38,11 +41,20 @@ class Cost:
     """Bytes on disk afterwards."""
     sooner: str = ""
     """How to have an answer sooner; for a long run."""
+    least: float | None = None
+    """Seconds of an exact fit if few samples are support vectors: `seconds` are of a third."""
 
     @property
     def sentence(self) -> str:
         """The cost in one line."""
         time = "" if self.seconds is None else f"{rough_seconds(self.seconds)}, "
+        if (
+            self.seconds is not None
+            and self.least is not None
+            and self.seconds > _SPREAD * self.least
+        ):
+            few = rough_seconds(self.least)
+            time = f"{few} if few samples are support vectors, {time.rstrip(', ')} if a third are, "
         return (
             f"{self.what}: {time}{format_bytes(self.memory)} of memory, "
             f"{format_bytes(self.disk)} of disk while it runs, {format_bytes(self.stays)} stay"
@@ -51,8 +63,10 @@ class Cost:
     @property
     def way_out(self) -> str:
         """How to have an answer sooner; empty for a run that is not long."""
-        long = self.seconds is not None and self.seconds >= LONG_SECONDS
-        return self.sooner if long else ""
+        if self.seconds is None or self.seconds < LONG_SECONDS or not self.sooner:
+            return ""
+        sure = self.least is None or self.least >= LONG_SECONDS
+        return f"this {'will' if sure else 'may'} be long. Sooner: {self.sooner}"
 
 
 def rough_seconds(seconds: float) -> str:

@@ -244,7 +244,7 @@ def _cost(both: Samples, kernels: int, permutations: int, run: Run) -> Cost:
         memory=plan.peak_bytes + permutation_bytes(n, permutations),
         disk=plan.disk_bytes,
         stays=60 * n,
-        sooner="this will be long. Sooner: --permutations 200, or some of the samples of each set",
+        sooner="--permutations 200, or some of the samples of each set",
     )
 
 

@@ -13,7 +13,13 @@ from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits
 from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.predict import BlockNeed, plan_prediction
 from dhsk.models.sources import RowsShape
-from dhsk.planning.fits import FLOPS, SUPPORT, exact_seconds, low_rank_seconds
+from dhsk.planning.fits import (
+    FLOPS,
+    SUPPORT,
+    exact_seconds,
+    few_support_seconds,
+    low_rank_seconds,
+)
 from dhsk.samples import Samples
 from dhsk.solvers.problems import MultiClass, way_of_model
 from dhsk.units import counted
@@ -50,7 +56,8 @@ def exact_cost(
         memory=peak,
         disk=products + model,
         stays=(products if store else 0) + model,
-        sooner="this will be long. Sooner: a sample of the rows first, or --rank 1000",
+        sooner="a sample of the rows first, or --rank 1000",
+        least=few_support_seconds(sizes, core_count(), entry, way),
     )
 
 

@@ -277,10 +277,14 @@ def plan_exact(
     """
     edge = edge_for(rows, allowed.memory)
     evaluated = evaluation_bytes(rows, edge)
-    # The rows of a pair, a block of its matrix being computed, and its vectors.
-    beside = counts.most * rows.mapped_bytes // rows.n + evaluated + counts.vector_bytes
     largest = matrix = matrix_bytes(counts.most, np.dtype(f"f{rows.itemsize}"))
     left = max(0, allowed.room - rows.nbytes - PROCESS_BYTES)
+    # The rows of a pair, or of the largest set of the only one; a block of its matrix being
+    # computed, and its vectors.
+    copied = counts.most
+    if counts.pairs == 1 and copied > FINE_SAMPLES and not whole:
+        copied = min(copied, math.isqrt(left // rows.itemsize))
+    beside = copied * rows.mapped_bytes // rows.n + evaluated + counts.vector_bytes
     kept = ClassesSource.bytes_of(sizes, rows.itemsize)
     keep = counts.pairs > 1 and kept + allowed.cores * (matrix + beside) <= left
     if counts.pairs * counts.columns <= STEPPED_COLUMNS and not whole:

@@ -40,8 +40,7 @@ FINAL_C: Final = 3
 """Values of C of a kernel that is left for all samples."""
 
 SOONER: Final = (
-    "this will be long. Sooner: one kernel (--kernel heat --time-scale S --C C); or --rank 1000, "
-    "linear on that many features"
+    "one kernel (--kernel heat --time-scale S --C C); or --rank 1000, linear on that many features"
 )
 
 

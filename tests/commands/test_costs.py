@@ -1,6 +1,7 @@
 """What a run will cost is the first thing that a command says."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,22 @@ def test_seconds_are_rounded_as_people_do(seconds: float, words: str) -> None:
 def test_only_long_runs_say_how_to_have_an_answer_sooner() -> None:
     """From ten minutes on."""
     short, long = (Cost("a grid", seconds, 1, 1, 1, sooner="less") for seconds in (599, 601))
-    assert (short.way_out, long.way_out) == ("", "less")
+    assert (short.way_out, long.way_out) == ("", "this will be long. Sooner: less")
     assert long.sentence == (
         "a grid: about 10 min, 1 B of memory, 1 B of disk while it runs, 1 B stay"
     )
+
+
+def test_an_exact_fit_says_both_times_where_they_are_far_apart() -> None:
+    """Nobody knows before how many samples are support vectors."""
+    far = Cost("a fit", 6e5, 1, 1, 1, sooner="less", least=160.0)
+    near, both = replace(far, least=200_000.0), replace(far, least=1000.0)
+    assert far.sentence.startswith(
+        "a fit: about 3 min if few samples are support vectors, about 7 days if a third are, 1 B"
+    )
+    assert near.sentence.startswith("a fit: about 7 days, 1 B of memory")
+    assert far.way_out == "this may be long. Sooner: less"
+    assert both.way_out == "this will be long. Sooner: less"
 
 
 @pytest.mark.slow
