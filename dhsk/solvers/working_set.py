@@ -312,9 +312,12 @@ class WorkingSet(PairState):
 
     def _unfinished(self, known: Indices) -> tuple[float, list[int]]:
         """Largest violation among known samples, and the columns that it leaves unsolved."""
-        part, largest, left = self.pair.dual.part(known), 0.0, []
+        part, largest, left = self.pair.dual, 0.0, list[int]()
+        own: Any = slice(None)
+        if len(known) < part.shape[1]:  # else no copies, which count of ten million samples
+            part, own = part.part(known), known
         for c in self.left:
-            b, f = self.b[c, known], self.f[c, known]
+            b, f = self.b[c, own], self.f[c, own]
             violation, _ = violation_and_intercept(part, c, b, f)
             largest = max(largest, violation)
             if violation > least_violation(b, f, self._tol, self._entry):
