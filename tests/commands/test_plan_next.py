@@ -85,16 +85,20 @@ def test_samples_beyond_the_disk_leave_only_low_ranks(run: Any, free: Any) -> No
 
 
 def test_one_model_fits_where_a_grid_does(run: Any, free: Any) -> None:
-    """One budget, and the same way: columns as needed, of samples that workers read."""
+    """One budget, and the same way: columns as needed.
+
+    Of samples that workers read, where they do not fit in this process.
+    """
     free(32 * 10**9)
     ways = json.loads(run(*HUGE, "--json")[1])["classifiers"]
     exact = ways[0]
     assert exact["rank"] is None
     assert exact["model"]["bytes"] <= 16 * 10**9
     assert exact["grid"]["bytes"] <= 16 * 10**9
-    out = run(*HUGE)[1]
-    assert "columns, --workers" in out
-    assert "does not fit" not in out
+    for words, limit in (("columns as needed", "16GB"), ("columns, --workers", "8GB")):
+        out = run(*HUGE[:-1], limit)[1]
+        assert re.search(rf"exact +[\d.]+ GiB +{words} ", out)
+        assert "does not fit" not in out
 
 
 @pytest.fixture
