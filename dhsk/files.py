@@ -51,8 +51,9 @@ def refusal_of(error: OSError) -> DhskError:
             f"{name or 'a file'} cannot be read or written ({reason}): change its permissions, or "
             "choose another place"
         )
-    at = f"{name}: " if name else ""
-    return InputError(f"cannot go on: {at}{reason}; check the path")
+    # Without a name it may be of anything, such as a connection that was lost.
+    what = f"{name}: {reason}; check the path" if name else reason
+    return InputError(f"cannot go on: {what}")
 
 
 def _name_of(error: OSError) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dhsk.errors import InputError
-from dhsk.files import FileBeside, remove_abandoned, remove_parts, written_beside
+from dhsk.files import FileBeside, refusal_of, remove_abandoned, remove_parts, written_beside
 
 
 @pytest.mark.parametrize("flush", [False, True])
@@ -49,6 +49,14 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         ):
             raise act or AssertionError
         assert caught.value.filename == str(folder / "a")
+
+
+def test_only_errors_of_a_file_advise_to_look_at_its_path() -> None:
+    """Others have none: a connection that was lost."""
+    of_file = FileNotFoundError(2, "No such file or directory", "x.npy")
+    advised = "cannot go on: x.npy: No such file or directory; check the path"
+    assert str(refusal_of(of_file)) == advised
+    assert str(refusal_of(OSError("closed\n by peer"))) == "cannot go on: closed by peer"
 
 
 def test_two_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
