@@ -47,18 +47,21 @@ class Cost:
     @property
     def sentence(self) -> str:
         """The cost in one line."""
-        time = "" if self.seconds is None else f"{rough_seconds(self.seconds)}, "
-        if (
-            self.seconds is not None
-            and self.least is not None
-            and self.seconds > _SPREAD * self.least
-        ):
-            few = rough_seconds(self.least)
-            time = f"{few} if few samples are support vectors, {time.rstrip(', ')} if a third are, "
         return (
-            f"{self.what}: {time}{format_bytes(self.memory)} of memory, "
+            f"{self.what}: {self._time}{format_bytes(self.memory)} of memory, "
             f"{format_bytes(self.disk)} of disk while it runs, {format_bytes(self.stays)} stay"
         )
+
+    @property
+    def _time(self) -> str:
+        """Time in words, with a comma; empty if it is not known."""
+        if self.seconds is None:
+            return ""
+        most = rough_seconds(self.seconds)
+        if self.least is None or self.seconds <= _SPREAD * self.least:
+            return f"{most}, "
+        few = rough_seconds(self.least)
+        return f"{few} if few samples are support vectors, {most} if a third are, "
 
     @property
     def way_out(self) -> str:

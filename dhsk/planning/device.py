@@ -17,13 +17,18 @@ def device_lines(plan: GramPlan, kernel: Kernel) -> list[tuple[str, str]]:
         return []
     room = device.room()
     lines = [("device", f"{device.name}, {format_bytes(room)} of its memory free")]
-    if plan.overlap is not None or kernel.device_pass(np.dtype(plan.product_dtype)) is None:
-        return [*lines, ("on it", "nothing: sparse samples and this kernel stay on the processor")]
+    sparse = plan.overlap is not None
+    if sparse or kernel.device_pass(np.dtype(plan.product_dtype)) is None:
+        what = "sparse samples stay" if sparse else "this kernel stays"
+        return [*lines, ("on it", f"nothing: {what} on the processor")]
     n, most = plan.tiling.n_rows, most_whole(device, itemsize)
     task = pass_bytes(device, plan.dim * itemsize, plan.tiling)
-    fits = "fits" if n <= most else "does not fit, blocks of it come back"
+    fits = "stays there" if n <= most else "does not fit and is fetched in blocks"
     return [
         *lines,
         ("G @ v on it", f"{format_bytes(LANES * task)}, {LANES} tasks at a time"),
-        ("SVMs on it", f"{format_bytes(itemsize * n * n)} {fits}: {most:,} samples would"),
+        (
+            "exact SVM on it",
+            f"its matrix, {format_bytes(itemsize * n * n)}, {fits}; at most {most:,} samples fit",
+        ),
     ]

@@ -213,7 +213,8 @@ def _task(number: int, source: Source, state: WorkingSet, largest: int) -> SetTa
 
 
 _SUBTRACTED: Final = 1 << 20
-"""Gradients from which combinations are subtracted at a time."""
+"""Gradients from which combinations are subtracted at a time: copies of all ten million are 80 MB
+each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +303,7 @@ def _combination(sides: Sequence[_Side], n: int) -> Combination:
 def _subtract(part: Combination, sides: Sequence[_Side], found: Floats) -> None:
     """Subtract combinations from the gradients of all sides."""
     for side, place in zip(sides, _places(sides), strict=True):
-        for some in blocks(len(side.rows), _SUBTRACTED):  # of ten million samples each copy counts
+        for some in blocks(len(side.rows), _SUBTRACTED):
             rows = side.rows[some]
             at = np.searchsorted(part.rows, side.state.pair.members[rows])
             side.state.f[np.ix_(side.state.columns, rows)] -= found[at, place].T

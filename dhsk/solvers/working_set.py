@@ -314,7 +314,7 @@ class WorkingSet(PairState):
         """Largest violation among known samples, and the columns that it leaves unsolved."""
         part, largest, left = self.pair.dual, 0.0, list[int]()
         own: Any = slice(None)
-        if len(known) < part.shape[1]:  # else no copies, which count of ten million samples
+        if len(known) < part.shape[1]:  # else views, as copies are large
             part, own = part.part(known), known
         for c in self.left:
             b, f = self.b[c, own], self.f[c, own]

@@ -149,16 +149,20 @@ def of_digits(data: str) -> tuple[Any, Any, Any, Any, float]:
     return X, y.astype(int), X_test, y_test.astype(int), 1 / (784 * float(X.var()))
 
 
-def of_two_classes(data: str) -> tuple[Any, Any, Any, Any, float]:
+def of_two_classes(data: str, roughness: float = 1.0) -> tuple[Any, Any, Any, Any, float]:
     """Two classes with a smooth boundary, 1 label of 50 wrong."""
     rng, n = np.random.default_rng(0), 70_000
     X = rng.random((n, 20), dtype=np.float32)
-    y = ((np.sin(X @ rng.normal(size=20)) > 0) ^ (rng.random(n) < 0.02)).astype(int)
+    y = ((np.sin(roughness * X @ rng.normal(size=20)) > 0) ^ (rng.random(n) < 0.02)).astype(int)
     return X[:60_000], y[:60_000], X[60_000:], y[60_000:], 1 / (X.shape[1] * X.var())
 
 
 PEERS = {"cuML": "cuml.svm", "ThunderSVM": "thundersvm"}
-PROBLEMS = {"digits": of_digits, "two classes": of_two_classes}
+PROBLEMS: dict[str, Callable[[str], tuple[Any, Any, Any, Any, float]]] = {
+    "digits": of_digits,
+    "two classes": of_two_classes,
+    "rough": partial(of_two_classes, roughness=3),
+}
 
 
 def of_peer(name: str, gamma: float) -> Any:

@@ -1,6 +1,6 @@
 """Samples of two classes of which few are support vectors, made with a seed, of any number."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ BORDER = (0.53, 0.65)
 STEP = 50_000
 
 
-def draw(n: int, seed: int = 0) -> Iterator[tuple[Matrix, NDArray[np.int64]]]:
+def draw(n: int, seed: int = 0, near: float = NEAR) -> Iterator[tuple[Matrix, NDArray[np.int64]]]:
     """Counts of words and labels, block by block.
 
     Each of two classes has two topics, each a Dirichlet(0.2) profile. A sample has 100 words of its
@@ -33,8 +33,8 @@ def draw(n: int, seed: int = 0) -> Iterator[tuple[Matrix, NDArray[np.int64]]]:
     for start in range(0, n, STEP):
         size = min(STEP, n - start)
         y = rng.integers(0, 2, size)
-        near = rng.random(size) < NEAR
-        own = np.where(near, rng.uniform(*BORDER, size), rng.uniform(*OWN, size))
+        at_border = rng.random(size) < near
+        own = np.where(at_border, rng.uniform(*BORDER, size), rng.uniform(*OWN, size))
         of_first = np.where(y == 0, own, 1.0 - own)[:, None]
         first, second = (rng.dirichlet(np.ones(2), size) @ topic for topic in topics)
         profiles = of_first * first + (1.0 - of_first) * second
@@ -43,13 +43,22 @@ def draw(n: int, seed: int = 0) -> Iterator[tuple[Matrix, NDArray[np.int64]]]:
 
 def write_samples(folder: Path, n: int) -> None:
     """Mapped rows and labels of `n` samples, as `rows.npy` and `labels.npy`."""
+    _write(folder, n, np.float64, ((dhsk.hyperspherical_map(X), y) for X, y in draw(n)))
+
+
+def write_counts(folder: Path, n: int) -> None:
+    """Counts in float32 and labels likewise, with as many near the border as of a million."""
+    _write(folder, n, np.float32, draw(n, near=NEAR * min(1.0, 1e6 / n)))
+
+
+def _write(folder: Path, n: int, dtype: Any, parts: Iterable[tuple[Any, Any]]) -> None:
     rows: Any = np.lib.format.open_memmap(
-        folder / "rows.npy", mode="w+", dtype=np.float64, shape=(n, WORDS)
+        folder / "rows.npy", mode="w+", dtype=dtype, shape=(n, WORDS)
     )
     labels = np.empty(n, np.int64)
     start = 0
-    for X, y in draw(n):
+    for X, y in parts:
         part = slice(start, start + len(y))
-        rows[part], labels[part] = dhsk.hyperspherical_map(X), y
+        rows[part], labels[part] = X, y
         start = part.stop
     np.save(folder / "labels.npy", labels)

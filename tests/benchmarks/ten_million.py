@@ -9,26 +9,11 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import mixtures
-import numpy as np
+from mixtures import write_counts
 from records import parsed, parser_of, record
 
 MEMORY = "6GB"
-
-
-def write_counts(folder: Path, n: int) -> None:
-    """Counts and labels; as many samples are near the border as of a million."""
-    mixtures.NEAR *= min(1.0, 1e6 / n)
-    shape = (n, mixtures.WORDS)
-    rows: Any = np.lib.format.open_memmap(folder / "X.npy", mode="w+", dtype="f4", shape=shape)
-    labels, start = np.empty(n, np.int8), 0
-    for X, y in mixtures.draw(n):
-        part = slice(start, start + len(y))
-        rows[part], labels[part] = X, y
-        start = part.stop
-    np.save(folder / "y.npy", labels)
 
 
 def main() -> None:
@@ -38,8 +23,8 @@ def main() -> None:
     n = parsed(parser).n
     with TemporaryDirectory() as folder:
         write_counts(Path(folder), n)
-        words = ["train", "X.npy", "--labels", "y.npy", "--dtype", "float32", "--memory", MEMORY]
-        command = [sys.executable, "-m", "dhsk", *words, "--out", "found.dhsk"]
+        words = ["train", "rows.npy", "--labels", "labels.npy", "--dtype", "float32"]
+        command = [sys.executable, "-m", "dhsk", *words, "--memory", MEMORY, "--out", "m.dhsk"]
         begun = time.perf_counter()
         told = subprocess.run(command, cwd=folder, check=True, text=True, capture_output=True)
         seconds = time.perf_counter() - begun

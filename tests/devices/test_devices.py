@@ -371,21 +371,25 @@ def test_plan_says_what_a_device_takes(tmp_path: Path) -> None:
         assert rows.whole(np.arange(300)) is not None
         assert rows.whole(np.arange(301)) is None
         lines = dict(device_lines(plan, kernel))
-    assert lines["SVMs on it"] == "3.74 MiB does not fit, blocks of it come back: 300 samples would"
+    assert lines["exact SVM on it"] == (
+        "its matrix, 3.74 MiB, does not fit and is fetched in blocks; at most 300 samples fit"
+    )
     # 64 rows of 160 bytes, as many as two strips of 64 KiB hold, on both sides, and two strips
     assert pass_bytes(host, 160, plan.tiling) == 160 * (700 + 700) + 2 * host.strip_bytes
     assert lines["G @ v on it"] == "693.50 kiB, 2 tasks at a time"
 
 
-@pytest.mark.parametrize(("given", "entries"), [("polynomial", None), ("heat", 100)])
-def test_plan_says_what_stays_on_the_processor(
-    host: HostDevice, given: str, entries: int | None
-) -> None:
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize(
+    ("kernel", "entries", "what"),
+    [
+        (dhsk.PolynomialKernel(2, 1.0), None, "this kernel stays"),
+        (HEAT, 100, "sparse samples stay"),
+    ],
+)
+def test_plan_says_what_stays_on_the_processor(kernel: Any, entries: int | None, what: str) -> None:
     """Kernels that no device computes, and sparse samples."""
-    kernel = dhsk.PolynomialKernel(2, 1.0) if given == "polynomial" else HEAT
-    sides = GramSides(700, 20, nnz=entries)
-    plan = make_plan(sides, Resources(1, 1, 1 << 30))
-    assert "processor" in dict(device_lines(plan, kernel))["on it"]
+    plan = make_plan(GramSides(700, 20, nnz=entries), Resources(1, 1, 1 << 30))
+    assert dict(device_lines(plan, kernel))["on it"] == f"nothing: {what} on the processor"
     with device("cpu"):
         assert device_lines(plan, kernel) == []
-    del host
