@@ -9,7 +9,7 @@ from typing import Any, cast
 import dask
 from distributed import Client
 
-from dhsk.errors import InputError
+from dhsk.errors import ClusterError, InputError
 from dhsk.execution.batch import start_batch_cluster
 from dhsk.execution.cluster_options import (
     BATCH_KINDS,
@@ -89,6 +89,8 @@ def connect(cluster: str = "local", **options: Any) -> Client:
     InputError
         Nothing answers there, or the script that starts processes has no guard; an option is
         unknown, the batch system refuses a job, or a job ends before its workers answer.
+    ClusterError
+        The workers of a local cluster do not start.
 
     Examples
     --------
@@ -155,7 +157,11 @@ def _local(**options: Any) -> Client:
             return _threads_instead(f"no process can be started ({refused})", chosen)
         if isinstance(root_cause(error), RuntimeError) and imports_main():
             raise InputError(UNGUARDED) from None
-        raise
+        cause = root_cause(error)
+        raise ClusterError(
+            f"the workers of a local cluster did not start ({type(cause).__name__}: {cause}): try "
+            "again, or compute on threads, with processes=False of dhsk.connect"
+        ) from error
 
 
 def _threads_instead(hindrance: str, options: dict[str, Any]) -> Client:

@@ -22,7 +22,7 @@ from dask.utils import parse_timedelta
 from distributed import Client
 from distributed import TimeoutError as LateError
 
-from dhsk.errors import ClusterError
+from dhsk.errors import ClusterError, InputError
 from dhsk.execution.limits import core_count
 from dhsk.execution.upstream import within
 
@@ -40,12 +40,22 @@ where other processes wait for the cores, see `crowding`."""
 
 def progress_timeout() -> float:
     """Seconds after which a task without progress is given to another worker, at least."""
-    return float(parse_timedelta(dask.config.get("dhsk.progress-timeout", "60s")))
+    return _seconds("dhsk.progress-timeout", "60s")
 
 
 def scheduler_timeout() -> float:
     """Seconds after which a scheduler that does not answer is lost."""
-    return float(parse_timedelta(dask.config.get("dhsk.scheduler-timeout", "30s")))
+    return _seconds("dhsk.scheduler-timeout", "30s")
+
+
+def _seconds(setting: str, otherwise: str) -> float:
+    given = dask.config.get(setting, otherwise)
+    try:
+        return float(parse_timedelta(given))
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{setting} in Dask's configuration is {given!r}: give a time such as 90s or 5m"
+        ) from error
 
 
 def crowding(address: str) -> float:

@@ -56,6 +56,16 @@ def test_local_workers_are_not_profiled() -> None:
     assert dask.config.get("distributed.worker.profile.enabled") == before
 
 
+@pytest.mark.slow
+def test_workers_that_do_not_start_are_a_sentence() -> None:
+    """It has the error of the worker, which Dask wraps in two of its own."""
+    with (
+        dask.config.set({"distributed.worker.preload": ["no_such_module"]}),
+        pytest.raises(dhsk.ClusterError, match=r"did not start .*no_such_module.* threads"),
+    ):
+        dhsk.connect("local", n_workers=1)
+
+
 def test_a_closed_client_is_not_closed_again() -> None:
     """Garbage collection does so, perhaps where this thread holds the lock of Dask's loops."""
     client = thread_client(1, set_as_default=False)

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import dask
 import pytest
 
+from dhsk.errors import InputError
 from dhsk.execution import health
 
 HERE, THERE = "tls://127.0.0.1:4711", "tls://10.0.0.7:4711"
@@ -48,3 +50,13 @@ def test_a_worker_that_waits_for_a_core_is_no_idle_one(
     now[0] = seen[0] = 5.0
     watch.look(client)  # type: ignore[arg-type]
     assert watch.idleness(address) == idle
+
+
+@pytest.mark.parametrize("given", ["5min", "", "soon"])
+def test_a_time_that_dask_cannot_read_says_what_to_write(given: str) -> None:
+    """Dask's own error names neither the setting nor the way out."""
+    with (
+        dask.config.set({"dhsk.progress-timeout": given}),
+        pytest.raises(InputError, match=r"dhsk.progress-timeout .* give a time such as 90s or 5m"),
+    ):
+        health.progress_timeout()
