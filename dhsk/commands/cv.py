@@ -23,7 +23,7 @@ from dhsk.commands.earlier_run import (
     settings_of,
     telling_of,
 )
-from dhsk.commands.inputs import label_source, open_samples_of, refuse_bare_column, say_predict
+from dhsk.commands.inputs import label_source, open_samples_of, own_label_column, say_predict
 from dhsk.commands.options import (
     KERNELS,
     LANDMARKS,
@@ -273,6 +273,7 @@ def cv(
     the results again after the end; another one replaces them only with --overwrite.
     """
     low_rank, overwrite = _low_rank(grid), final["overwrite"]
+    table = table.without(own_label_column(samples, grid["groups"]))
     opened = _open_source(samples, labels, table)
     y = read_labels(label_source(labels, samples), opened.shape[0], header=table.header)
     kernels, held_out = _kernels(grid, opened), _held_out(final, table, opened.vectorizer)
@@ -312,7 +313,8 @@ def cv(
         ):
             run = partial(run, client=client, progress=page)
             result = _run(run, samples, out, overwrite=overwrite)
-            result = replace(result, settings=settings | {READING: _reading(labels, table)})
+            reading = {"labels": labels, "options": table.words}  # for commands that come after
+            result = replace(result, settings=settings | {READING: reading})
             _write(result, opened, out, overwrite=overwrite)
             write_config(out)
             remove_scratch(out / "fits")
@@ -354,7 +356,6 @@ def _run(run: Callable[[], "CvResult"], source: str, out: Place, *, overwrite: b
 
 def _open_source(source: str, labels: str | None, table: Reading) -> GramMatrix | Samples:
     """Gram matrix or samples."""
-    refuse_bare_column(source, labels)
     if is_gram_store(Origin.of(source).path):
         return open_gram(source)
     return open_samples_of(source, table, labels)
@@ -376,11 +377,6 @@ def _write(
     elif overwrite:
         (out / "model.dhsk").unlink(missing_ok=True)
     result.to_json(out / "results.json")
-
-
-def _reading(labels: str | None, table: Reading) -> dict[str, Any]:
-    """How the samples and labels of a command were named, for commands that come after it."""
-    return {"labels": labels, "options": table.words}
 
 
 def _print_files(

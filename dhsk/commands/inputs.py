@@ -132,8 +132,8 @@ def label_words(source: str, labels: str | None) -> str:
 
 
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
-    """Column of the samples' own table that holds the labels, hence no feature; or empty."""
+    """Column of the samples' own table that holds labels or groups, hence no feature; or empty."""
     file, _, column = (labels or "").rpartition(":")
-    return (
-        (column,) if file == source and column and file.lower().endswith((*TABLES, *ARROW)) else ()
-    )
+    if not column or not file.lower().endswith((*TABLES, *ARROW)):
+        return ()
+    return (column,) if file == source or _is_same_file(Path(file), source) else ()

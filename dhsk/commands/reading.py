@@ -1,6 +1,7 @@
 """Options of how samples are read: tables, and what is counted in texts."""
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -52,6 +53,10 @@ class Reading:
             )
         letters, hashed = self.letters or "any", self.n_features
         return Spectrum(self.spectrum, letters, self.canonical, self.min_df, n_features=hashed)
+
+    def without(self, columns: Iterable[str]) -> "Reading":
+        """The same with more columns that are not features."""
+        return replace(self, drop_columns=tuple(dict.fromkeys((*self.drop_columns, *columns))))
 
     @property
     def of_texts(self) -> str:

@@ -83,6 +83,25 @@ def test_labels_from_a_column_of_the_samples(run: Any, samples: Any) -> None:
     assert json.loads(Path("o/results.json").read_text())["samples"]["dim"] == 12
 
 
+@pytest.mark.parametrize("path", ["x.csv", "./x.csv"])
+def test_labels_and_groups_are_no_features(
+    path: str, cv: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A label is that of its group here: either would tell all. The file may be named otherwise."""
+    values = np.random.default_rng(0).integers(1, 99, (120, 2)).tolist()
+    lines = ["a,b,patient,kind"] + [
+        f"{a},{b},{n % 30},{n % 30 // 15}" for n, (a, b) in enumerate(values)
+    ]
+    monkeypatch.chdir(tmp_path)
+    Path("x.csv").write_text("\n".join(lines))
+    code, _, err = cv(
+        "x.csv", "--labels", f"{path}:kind", "--groups", f"{path}:patient", "--kernel", "gaussian",
+        "--C", 1, "--folds", 3,
+    )  # fmt: skip
+    assert code == DONE, err
+    assert json.loads(Path("o/results.json").read_text())["samples"]["dim"] == 2
+
+
 @pytest.mark.slow
 def test_tables_are_read_as_they_are_meant(run: Any, samples: Any) -> None:
     """Semicolons, no header, ids: each is found or given, and what was found is said once."""
