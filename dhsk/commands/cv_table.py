@@ -28,8 +28,8 @@ def print_result(result: Results) -> None:
     )
     if len(decision.compared) > 1 or result.best != best or result.baselines.tried:
         say_wrapped("decide: ", result.advice)
-    if decision.unseen:
-        say_wrapped("beware: ", decision.unseen)
+    for said in filter(None, (result.unlearnt, decision.unseen)):
+        say_wrapped("beware: ", said)
     unfinished = result.unfinished(*result.summary)
     if unfinished:
         say(f"beware: {unfinished} fits did not reach the tolerance of {result.tol:g}")

@@ -6,6 +6,7 @@ from dhsk.report import low_rank
 from dhsk.report.drawing import apart
 from dhsk.report.grid import heat_maps
 from dhsk.report.markup import Columns, Html, code, joined, listing, section, tag
+from dhsk.report.reproduce import common_method
 from dhsk.report.unfinished import marked
 from dhsk.report.words import (
     brief,
@@ -49,7 +50,7 @@ def common(results: Results) -> Html:
         tag("p", f"{capitalised(beside.words)}."),
         _methods(results),
         tag("p", "The best of them:"),
-        code(f"model = {beside.baseline.code}.fit(X, y)"),
+        code("\n".join(common_method(results, beside.baseline))),
     )
     return section("Common methods", words, *parts, anchor="common")
 

@@ -40,7 +40,8 @@ def _decision(results: Results) -> Html:
     decision = results.decision
     if len(decision.compared) == 1 and not results.baselines.tried:
         return Html()
-    sentence = ". ".join(filter(None, (results.advice, capitalised(decision.unseen))))
+    said = map(capitalised, filter(None, (results.unlearnt, decision.unseen)))
+    sentence = ". ".join((results.advice, *said))
     for sign in (" ± ", " = "):
         sentence = sentence.replace(sign, unbroken(sign))
     return tag("p", f"Decision: {sentence}.", class_="decision")

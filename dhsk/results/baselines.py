@@ -99,9 +99,11 @@ class Beside:
         """What that means for who has to choose."""
         error = f"± {self.below.standard_error:.4f}"
         if self.ahead:
+            less = f"is {abs(self.below.difference):.4f} {error} below it"
+            less = less if self.below.difference else "has the same mean"
             return (
                 f"take {self.baseline.brief}, of scikit-learn: no kernel here is better "
-                f"({self.kernel} is {abs(self.below.difference):.4f} {error} below it)"
+                f"({self.kernel} {less})"
             )
         name = f"{self.baseline.brief}, of scikit-learn, is"
         close = " within one standard error of the best:" if self.below.within else ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dhsk.caching import cached_value
 from dhsk.results.baselines import NO_BASELINES, Baselines, Beside
@@ -11,6 +11,9 @@ from dhsk.results.decision import Decision, decide
 from dhsk.results.examined import Examined
 from dhsk.results.low_rank import LowRank
 from dhsk.results.paired import FoldSizes
+
+UNEVEN: Final = 1.5
+"""Share of the largest class over that of equal classes, from which on classes count as uneven."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +210,23 @@ class Results(RunFacts):
         if not beside.ahead:
             return f"{self.decision.sentence}; {beside.words}"
         return f"{beside.words}. Of the kernels: {self.decision.sentence}"
+
+    @property
+    def unlearnt(self) -> str:
+        """A sentence where no accuracy is clearly above that of always the largest class."""
+        largest = max(self.class_counts) / sum(self.class_counts)
+        best = [[row.score for row in self.rows_of[self.decision.best.point]]]
+        best += [] if self.baselines.best is None else [list(self.baselines.best.scores)]
+        gains = [self.fold_sizes.paired(own, [largest] * len(own)) for own in best]
+        if self.scoring != "accuracy" or not all(gain.within for gain in gains):
+            return ""
+        said = f"no score is clearly above {largest:.4f}, that of always the largest class"
+        if largest * len(self.class_counts) < UNEVEN:
+            return said
+        return (
+            f"{said}: balanced_accuracy (--scoring) counts every class the same, and balanced "
+            "weights (--class-weight) train for it"
+        )
 
     @cached_value
     def beside(self) -> Beside | None:

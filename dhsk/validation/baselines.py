@@ -289,7 +289,8 @@ class _Trial:
 
 def _too_long(seconds: float) -> str:
     took = rough_seconds(seconds)
-    return f"takes {took}, more than a fifth of this run and than {LEAST_SECONDS:g} s"
+    allowed = f"{LEAST_SECONDS:g} s or a fifth of this run"
+    return f"takes {took}, more than is left of the {allowed} that all such methods may take"
 
 
 def _in_background(task: Callable[[], Any]) -> Any:

@@ -82,13 +82,16 @@ def next_penalties(tried: Mapping[float, float]) -> list[float]:
 
     None if it lies inside, or at a limit of `PENALTIES`, or is the only one. `tried` is the mean
     score by C times the spread; of equals the smallest is the best. Where all are equal, C may be
-    too small to tell any samples apart: larger ones are tried.
+    too small to tell any samples apart: larger ones are tried, once.
     """
     values = sorted(tried)
     best = max(values, key=lambda C: tried[C])
     if tried[best] == -np.inf or len(values) == 1:
         return []
-    if best == values[-1] or len(set(tried.values())) == 1:
+    flat = len(set(tried.values())) == 1
+    if flat and values[-1] > SPREAD_C[-1]:
+        return []
+    if best == values[-1] or flat:
         return [C for C in PENALTIES if values[-1] < C][:_MORE_C]
     if best == values[0] and tried[best] > tried[values[1]]:
         return [C for C in PENALTIES if values[0] > C][-_MORE_C:]
@@ -112,6 +115,8 @@ def next_scales(
     place = scales.index(best)
     if stage >= MOST_STAGES:
         return [], f"ended after {stage} rounds of time scales"
+    if len(set(tried.values())) == 1 < len(scales):
+        return [], "ended: all time scales have the same score"
     if place == 0:
         smaller = [scale for scale in _rounded(best / 2**0.5, best / 2) if scale >= least]
         if not smaller:

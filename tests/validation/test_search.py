@@ -197,3 +197,13 @@ def test_workers_hold_what_one_stage_needs(client: Any) -> None:
         gc.enable()
     assert len(result.search) > 2
     assert max(live) <= 2  # the problems, and support vectors
+
+
+def test_equal_scores_end_a_search_soon() -> None:
+    """A larger C may tell samples apart, and is tried once; no time is better than another."""
+    first = dict.fromkeys(SPREAD_C, 0.9)
+    assert next_penalties(first) == [50.0, 150.0]
+    assert next_penalties(first | {50.0: 0.9, 150.0: 0.9}) == []
+    assert next_penalties(first | {50.0: 0.9, 150.0: 0.91}) == [500.0, 1500.0]
+    flat = dict.fromkeys((0.5, 1.0, 2.0), 0.9)
+    assert next_scales(flat, 1, never) == ([], "ended: all time scales have the same score")
