@@ -77,5 +77,11 @@ class TwoSamples:
             )
         return counted + (
             "So the difference is one that chance makes. This is no proof that the sets are alike: "
-            "more samples show smaller differences."
+            "more samples show smaller differences"
+            + (
+                "."
+                if self.sphere_map == "identity"
+                else f", and the map ({self.sphere_map}) leaves out how large a sample is as a "
+                "whole: a Gaussian kernel (--kernel gaussian) compares the values as they are."
+            )
         )

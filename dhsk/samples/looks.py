@@ -70,6 +70,27 @@ def warn_of_looks(samples: Samples) -> None:
     warnings.warn(message, InputWarning, stacklevel=frames_inside())
 
 
+def warn_of_spread(samples: Samples) -> None:
+    """Warn where one column has most of what distances and inner products of samples depend on."""
+    rows = first_rows(samples)
+    if not isinstance(rows, np.ndarray) or rows.shape[1] < 3 or not np.isfinite(rows).all():
+        return
+    variances = rows.var(axis=0)
+    column, total = int(variances.argmax()), variances.sum()
+    if not 0 < total < np.inf or variances[column] < _HEAVY * total:
+        return
+    names = samples.feature_names
+    name = f"{column} (counted from 0)" if names is None else names[column]
+    warnings.warn(
+        f"{samples.source} has {variances[column] / total:.0%} of the variance of all columns in "
+        f"column {name}, which hides the others from Gaussian, linear and polynomial kernels, and "
+        "fits may take long: if columns have different units, scale them first, as StandardScaler "
+        "of scikit-learn does",
+        InputWarning,
+        stacklevel=frames_inside(),
+    )
+
+
 def seems(rows: Rows) -> str | None:
     """What rows seem to be: "z-scores" or "logarithms"; None for neither."""
     values = values_of(rows)

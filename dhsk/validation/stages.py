@@ -16,7 +16,7 @@ from dhsk.results.decision import highest
 from dhsk.results.paired import FoldSizes
 from dhsk.results.parts import SearchStage
 from dhsk.samples import Samples, SphereMap, ZeroRule
-from dhsk.samples.looks import differ_in_depth, first_rows
+from dhsk.samples.looks import differ_in_depth, first_rows, warn_of_spread
 from dhsk.samples.weighted import WeightedSamples
 from dhsk.solvers.problems import MultiClass
 from dhsk.validation.cells import names_of
@@ -89,13 +89,16 @@ def kernels_of(
         return []
     if precomputed:
         raise InputError("a GramMatrix has its kernels: give others, or none, not 'precomputed'")
-    if is_default(square, time_scale, kernels):
+    default = is_default(square, time_scale, kernels)
+    if default:
         time_scale, kernels = "auto", _baselines(square, sphere_map)
     if isinstance(time_scale, str):
         time_scale = first_scales(square, sphere_map, zero_rows)
     chosen = candidates(square, time_scale, kernels, sphere_map)
     for kernel in chosen:
         check_semidefinite(kernel, indefinite)
+    if isinstance(square, Samples) and not (default or all(k.spherical for k in chosen)):
+        warn_of_spread(square)
     return chosen
 
 

@@ -166,3 +166,16 @@ def test_depths() -> None:
         assert not differ_in_depth(np.asarray(X, dtype=float))
     for made in (np.asarray, csr_array):
         assert differ_in_depth(made(counts().astype(float)))
+
+
+def test_a_column_with_most_of_the_variance_is_named() -> None:
+    """Where Gaussian kernels were asked for; `dhsk.SVC`, like scikit-learn's, says nothing."""
+    signed = np.random.default_rng(0).normal(size=(60, 4)) * [1, 1, 9, 1]
+    asked = {"kernels": ["gaussian"], "C": 1.0, "cv": 2}
+    y = np.arange(60) % 2
+    (said,) = warned(lambda: dhsk.cross_validate(signed, y, **asked))
+    assert "of the variance of all columns in column 2 (counted from 0)" in said
+    assert "StandardScaler" in said
+    assert warned(lambda: dhsk.SVC().fit(signed, y)) == []
+    assert warned(lambda: dhsk.cross_validate(signed / [1, 1, 9, 1], y, **asked)) == []
+    assert warned(lambda: dhsk.cross_validate(csr_array(signed), y, **asked)) == []
