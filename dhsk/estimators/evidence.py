@@ -1,4 +1,4 @@
-"""Marginal likelihood of a Gaussian process as a function of time and noise, and its maximum."""
+"""Marginal likelihood of a Gaussian process by time, noise and amplitude, and its maximum."""
 
 import math
 from contextlib import nullcontext
@@ -44,8 +44,8 @@ MOST_ITERATIONS: Final = 30
 _USUAL: Final = 10
 """Likelihoods that a fit takes, about."""
 
-_NOISES: Final = (1e-4, 1e3)
-"""Bounds of a fitted noise, relative to the mean square of the targets."""
+_NOISES: Final = (1e-5, 1e3)
+"""Bounds of a fitted noise. A matrix in float32 is positive definite from some 1e-6 on."""
 
 _LARGEST_SCALE: Final = 5.0
 """Bound of a fitted time scale: beyond, the kernel is linear but for a share n^-4."""
@@ -84,6 +84,8 @@ class EvidenceSettings:
 
     fits_time: bool
     fits_noise: bool
+    amplitude: float | None
+    """None for the one that maximises the likelihood."""
     tol: float
     max_passes: int
     n_probes: int
@@ -185,8 +187,7 @@ class Evidence:
     def _maximise(self, free: Any) -> None:
         """Move free logarithms of time and noise by a quasi-Newton method."""
         start = np.log(self._units)
-        size = float(np.mean(self.columns**2)) or 1.0
-        bounds = [(-math.inf, math.inf), (math.log(size * _NOISES[0]), math.log(size * _NOISES[1]))]
+        bounds = [(-math.inf, math.inf), (math.log(_NOISES[0]), math.log(_NOISES[1]))]
         if free[0]:
             dim = self.rows.shape[1]
             scales = (smallest_scale(dim), _LARGEST_SCALE)
@@ -225,6 +226,7 @@ class Evidence:
         told.report.expect("fit", max(self.count + 1, _USUAL if self.settings.fits_any else 1))
         with told.report.part("fit", 1.0):
             found = self._exact(kernel, noise) if dense else self._estimate(kernel, noise)
+            found = found.at_amplitude(self.settings.amplitude)
         self.count += 1
         self.passes += found.passes
         if dense:

@@ -40,7 +40,7 @@ STD_PREFIX: Final = "standard-deviations-"
 """Begins those of standard deviations: a fit removes only its own."""
 
 _FIRST_NOISE: Final = 0.1
-"""Noise with which a fit begins, relative to the mean square of the targets."""
+"""Noise with which a fit begins."""
 
 
 @dataclass(eq=False, repr=False)
@@ -51,11 +51,11 @@ class HeatGaussianProcessRegressor(
 ):
     """Gaussian process regression, by default with the exact heat kernel on the hypersphere.
 
-    The model is y = f(x) + e with covariances K of f and `noise` of e. Up to 4,000 samples are
-    solved by Cholesky's factorisation, with the answers of
+    The model is y = f(x) + e with covariances a K of f and a `noise` of e, a being `amplitude`. Up
+    to 4,000 samples are solved by Cholesky's factorisation, with the answers of
     `sklearn.gaussian_process.GaussianProcessRegressor`. More are solved by preconditioned conjugate
     gradients [1]_: log determinant and traces of the marginal likelihood are then estimated from
-    random probes, and have standard errors. Time and noise can be fitted by maximising it.
+    random probes, and have standard errors. Time, noise and amplitude are fitted by maximising it.
 
     Parameters
     ----------
@@ -63,8 +63,10 @@ class HeatGaussianProcessRegressor(
         Diffusion time in units of log(dim)/dim; "auto" fits it, from the one at which the mean of
         1 - K over pairs of samples is 0.6. Not used if `kernel` is given.
     noise
-        Variance of the noise, above 0, which is added to the diagonal of K; "auto" fits it.
+        Variance of the noise by `amplitude`, above 0: added to the diagonal of K. "auto" fits it.
     sphere_map, zero_rows, kernel
+    amplitude
+        Variance of f where K is 1, above 0; "auto" takes the one of largest likelihood.
     normalize_y
         Whether the model is of y less its mean, divided by its standard deviation.
     solver
@@ -92,7 +94,9 @@ class HeatGaussianProcessRegressor(
     ----------
     kernel_, time_scale_
     noise_
-        Variance of the noise.
+        Variance of the noise by `amplitude_`.
+    amplitude_
+        Variance of f where K is 1, of the normalised targets.
     dual_coef_
         Coefficients (K + noise I)^-1 y of the normalised targets, (N,) or (N, k).
     X_fit_
@@ -127,7 +131,7 @@ class HeatGaussianProcessRegressor(
     >>> import dhsk
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = dhsk.HeatGaussianProcessRegressor(normalize_y=True)
+    >>> model = dhsk.HeatGaussianProcessRegressor()
     >>> model = model.fit(X[:200], y[:200])
     >>> 0.1 < model.time_scale_ < 1
     True
@@ -138,7 +142,7 @@ class HeatGaussianProcessRegressor(
 
     X_fit_ = property(rows_of_fit)
     _learnt = (
-        "noise_", "dual_coef_", "log_marginal_likelihood_value_",
+        "noise_", "amplitude_", "dual_coef_", "log_marginal_likelihood_value_",
         "log_marginal_likelihood_error_", "gradient_", "gradient_error_", "solver_", "residual_",
         "n_iter_", "n_passes_", "rank_", "converged_", "_rows", "_mean", "_scale", "_cholesky",
         "_landmarks", "_in_memory",
@@ -150,7 +154,8 @@ class HeatGaussianProcessRegressor(
     _: KW_ONLY
     zero_rows: ZeroRule = "center"
     kernel: Kernel | str | None = None
-    normalize_y: bool = False
+    amplitude: float | Auto = "auto"
+    normalize_y: bool = True
     solver: Solver | Auto = "auto"
     n_probes: int = 16
     tol: float = 1e-6
@@ -222,7 +227,7 @@ class HeatGaussianProcessRegressor(
         row_map, run = self._fitted_map.anew(), self._run()
         rows = row_map.all_of(row_map.to_predict(self._samples(X)), run)
         with self._current():
-            deviation = np.sqrt(self._posterior(run).variances(rows))
+            deviation = np.sqrt(self.amplitude_ * self._posterior(run).variances(rows))
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
 
     def _posterior(self, run: Run) -> Posterior:
@@ -254,18 +259,18 @@ class HeatGaussianProcessRegressor(
             )
         dense = is_dense(self.solver, rows.shape[0], run)
         source = None if dense else source_of(rows, kernel, run, lambda: self._gram(X))
-        noise: Any = self.noise
+        noise: Any = _FIRST_NOISE if is_auto(self.noise) else self.noise
+        amplitude: Any = None if is_auto(self.amplitude) else self.amplitude
         settings = EvidenceSettings(
             fits_time=self._fits_time,
-            fits_noise=is_auto(noise),
+            fits_noise=is_auto(self.noise),
+            amplitude=amplitude,
             tol=float(self.tol),
             max_passes=self.max_iter,
             n_probes=self.n_probes,
             seed=int(random_numbers(self.random_state).randint(2**31)),
             entries=Checkpoint(run.journal, PREFIX),
         )
-        if settings.fits_noise:
-            noise = _FIRST_NOISE * (float(np.mean(columns**2)) or 1.0)
         rank = 0
         if source is not None:
             rank = most_columns(self.preconditioner_rank, rows, kernel, source, run)
@@ -279,6 +284,7 @@ class HeatGaussianProcessRegressor(
         whole_parameter("max_iter", self.max_iter, 2)
         whole_parameter("n_probes", self.n_probes, 2)
         check_auto("noise", self.noise)
+        check_auto("amplitude", self.amplitude)
 
     @property
     def _fits_time(self) -> bool:
@@ -296,7 +302,7 @@ class HeatGaussianProcessRegressor(
     def _take(self, evidence: Evidence, shape: tuple[int, ...]) -> None:
         """Set all fitted attributes, and warn of what did not converge."""
         found, kernel = evidence.best, evidence.kernel
-        self.kernel_, self.noise_ = kernel, evidence.noise
+        self.kernel_, self.noise_, self.amplitude_ = kernel, evidence.noise, found.amplitude
         self._fitted_map = replace(self._fitted_map, kernel=kernel)
         self._matrices, self._in_memory = evidence.matrices, evidence.matrices.in_memory
         self._cholesky, self._landmarks = found.cholesky, evidence.landmarks

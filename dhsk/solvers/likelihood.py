@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from dhsk.solvers.ridge import Means, Products, solve_ridge
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """Log marginal likelihood of the columns of Y, (N, k), under N(0, K + noise I), summed."""
+    """Log marginal likelihood of columns Y, (N, k), under N(0, amplitude (K + noise I)), summed."""
 
     value: float
     gradient: Floats
@@ -27,6 +27,9 @@ class Likelihood:
     """Standard errors of the gradient, (2,)."""
     coef: Floats
     """(K + noise I)^-1 Y, (N, k)."""
+    fits: Floats
+    """Sums of Y' coef and of coef' A' coef for both derivatives A' of K + noise I, (3,)."""
+    amplitude: float = 1.0
     residual: float = 0.0
     """Largest relative residual of all systems that were solved, recomputed."""
     converged: bool = True
@@ -34,6 +37,22 @@ class Likelihood:
     """Products with K."""
     cholesky: NDArray[Any] | None = None
     """Lower triangular factor of K + noise I; None if it was not computed."""
+
+    def at_amplitude(self, amplitude: float | None) -> "Likelihood":
+        """The likelihood, of amplitude 1, at another one; None for the one that maximises it.
+
+        That is y' (K + noise I)^-1 y / n, so derivatives there need none of the amplitude.
+        """
+        a = self.fits[0] / self.coef.size if amplitude is None else amplitude
+        if a <= 0:  # of targets that are all 0
+            return self
+        change = 1 / a - 1
+        return replace(
+            self,
+            value=self.value - 0.5 * (self.fits[0] * change + self.coef.size * math.log(a)),
+            gradient=self.gradient + 0.5 * change * self.fits[1:],
+            amplitude=float(a),
+        )
 
 
 class SampledPreconditioner(Preconditioner, Protocol):
@@ -120,16 +139,17 @@ def exact_likelihood(
     coef = cho_solve(factor, Y)
     log_determinant = 2 * float(np.log(np.diagonal(factor[0])).sum())
     inverse = cho_solve(factor, np.eye(n))
-    gradient = np.array([np.nan, _slope((coef**2).sum(), np.trace(inverse), k)])
+    fits, traces = _fits(Y, coef), np.array([np.nan, np.trace(inverse)])
     if derivative is not None:
-        fit = np.einsum("ij,ij->", coef, derivative @ coef)
-        gradient[0] = _slope(fit, np.einsum("ij,ij->", inverse, derivative), k)
+        fits[1] = np.einsum("ij,ij->", coef, derivative @ coef)
+        traces[0] = np.einsum("ij,ij->", inverse, derivative)
     return Likelihood(
-        value=_value(Y, coef, log_determinant),
-        gradient=gradient,
+        value=_value(Y, fits, log_determinant),
+        gradient=0.5 * (fits[1:] - k * traces),
         value_error=0.0,
         gradient_error=np.zeros(2),
         coef=coef,
+        fits=fits,
         cholesky=factor[0],
     )
 
@@ -183,35 +203,35 @@ def estimated_likelihood(
     log_determinant, log_error = _mean(logs)
     trace, trace_error = _mean(dots(W, U - W))
     trace += preconditioner.inverse_trace
-    gradient = np.array([np.nan, _slope((coef**2).sum(), trace, k)])
+    fits, traces = _fits(Y, coef), np.array([np.nan, trace])
     errors = np.array([np.nan, k / 2 * trace_error])
     if derivative is not None:
         products = derivative(np.concatenate([coef, U], axis=1))
-        trace, trace_error = _mean(dots(W, products[:, k:]))
-        gradient[0] = _slope(dots(coef, products[:, :k]).sum(), trace, k)
+        traces[0], trace_error = _mean(dots(W, products[:, k:]))
+        fits[1] = dots(coef, products[:, :k]).sum()
         errors[0] = k / 2 * trace_error
     return Likelihood(
-        value=_value(Y, coef, preconditioner.log_determinant + log_determinant),
-        gradient=gradient,
+        value=_value(Y, fits, preconditioner.log_determinant + log_determinant),
+        gradient=0.5 * (fits[1:] - k * traces),
         value_error=k / 2 * log_error,
         gradient_error=errors,
         coef=coef,
+        fits=fits,
         residual=float(found.residual.max()),
         converged=bool(found.converged.all()),
         passes=found.passes + (derivative is not None),
     )
 
 
-def _value(Y: Floats, coef: Floats, log_determinant: float) -> float:
+def _fits(Y: Floats, coef: Floats) -> Floats:
+    """Sums of Y' coef and, by the noise, of coef' coef; NaN by the parameter of K."""
+    return np.array([np.einsum("ij,ij->", Y, coef), np.nan, (coef**2).sum()])
+
+
+def _value(Y: Floats, fits: Floats, log_determinant: float) -> float:
     n, k = Y.shape
-    fit = float(np.einsum("ij,ij->", Y, coef))
-    value: float = -0.5 * (fit + k * (log_determinant + n * math.log(2 * math.pi)))
+    value: float = -0.5 * (fits[0] + k * (log_determinant + n * math.log(2 * math.pi)))
     return value
-
-
-def _slope(fit: float, trace: float, k: int) -> float:
-    """Derivative of the value, from b' A' b and the trace of A^-1 A'."""
-    return 0.5 * (float(fit) - k * float(trace))
 
 
 def _mean(values: Floats) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from distributed import Client
 from scipy.sparse import csr_array
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sklearn_kernels
@@ -31,19 +32,19 @@ ERRORS = 5.0
 
 
 class Precomputed(sklearn_kernels.Kernel):
-    """A kernel of dhsk for scikit-learn, without hyperparameters."""
+    """A kernel of dhsk times an amplitude for scikit-learn, without hyperparameters."""
 
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Any, amplitude: float) -> None:
+        self.kernel, self.amplitude = kernel, amplitude
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """Kernel matrix."""
-        K = self.kernel(X) if Y is None else self.kernel(X, Y)
+        K = self.amplitude * self.kernel(X, *([] if Y is None else [Y]))
         return (K, np.empty((*K.shape, 0))) if eval_gradient else K
 
     def diag(self, X: Any) -> Any:
         """Diagonal."""
-        return np.diagonal(self.kernel(X)).copy()
+        return np.diagonal(self(X)).copy()
 
     def is_stationary(self) -> bool:
         """Of no consequence."""
@@ -60,25 +61,27 @@ def data(counts: Callable[[int, int], Any], rng: np.random.Generator) -> tuple[A
 
 
 def oracle(model: Any, X: Any, y: Any) -> GaussianProcessRegressor:
-    """scikit-learn's fit at the kernel and the noise of a fitted model."""
+    """scikit-learn's fit at the kernel, the noise and the amplitude of a fitted model."""
     return GaussianProcessRegressor(
-        Precomputed(model.kernel_),
-        alpha=model.noise_,
+        Precomputed(model.kernel_, model.amplitude_),
+        alpha=model.noise_ * model.amplitude_,
         optimizer=None,
         normalize_y=model.normalize_y,
     ).fit(X, y)
 
 
 @pytest.mark.parametrize("normalize_y", [False, True])
+@pytest.mark.parametrize("amplitude", [2.5, "auto"])
 @pytest.mark.parametrize("targets", [1, 2])
 @pytest.mark.parametrize("solver", ["cholesky", "iterative"])
 def test_answers_are_those_of_scikit_learn(
-    data: Any, normalize_y: bool, targets: int, solver: Any
+    data: Any, normalize_y: bool, amplitude: Any, targets: int, solver: Any
 ) -> None:
     """Mean and standard deviation to 1e-8, and the likelihood exactly or within its error."""
     X, y = data[0], data[1][:, 0] if targets == 1 else data[1]
+    prior = {"amplitude": amplitude, "normalize_y": normalize_y}
     model = HeatGaussianProcessRegressor(
-        0.8, 0.05, normalize_y=normalize_y, solver=solver, tol=TIGHT, preconditioner_rank=40
+        0.8, 0.05, **prior, solver=solver, tol=TIGHT, preconditioner_rank=40
     ).fit(X[:200], y[:200])
     rows = np.asarray(dhsk.hyperspherical_map(X))
     exact = oracle(model, rows[:200], y[:200])
@@ -157,20 +160,40 @@ def test_where_the_matrix_is_does_not_show(
 def test_time_and_noise_are_fitted(data: Any, solver: Any) -> None:
     """The likelihood is at its maximum: the gradient vanishes, and neighbours are no better."""
     X, y = data
-    model = HeatGaussianProcessRegressor(
-        "auto", "auto", normalize_y=True, solver=solver, preconditioner_rank=60
-    ).fit(X, y)
+    model = HeatGaussianProcessRegressor("auto", "auto", solver=solver, preconditioner_rank=60).fit(
+        X, y
+    )
     slack = 0.3 + ERRORS * model.gradient_error_  # it ends where a step gains a hundredth
     assert (np.abs(model.gradient_) < slack).all()
     assert model.converged_
     assert model.n_iter_ > 3
-    best = HeatGaussianProcessRegressor(model.time_scale_, model.noise_, normalize_y=True)
+    best = HeatGaussianProcessRegressor(model.time_scale_, model.noise_)
     value = best.fit(X, y).log_marginal_likelihood_value_
+    value += ERRORS * model.log_marginal_likelihood_error_  # 0 if it is exact
     for time, noise in ((1.3, 1), (0.77, 1), (1, 1.3), (1, 0.77)):
+        other = HeatGaussianProcessRegressor(model.time_scale_ * time, model.noise_ * noise).fit(
+            X, y
+        )
+        assert other.log_marginal_likelihood_value_ < value
+    for factor in (1.2, 0.8):
         other = HeatGaussianProcessRegressor(
-            model.time_scale_ * time, model.noise_ * noise, normalize_y=True
+            model.time_scale_, model.noise_, amplitude=factor * best.amplitude_
         ).fit(X, y)
         assert other.log_marginal_likelihood_value_ < value
+
+
+def test_units_of_targets_do_not_matter_and_defaults_beat_the_mean() -> None:
+    """A table of measurements with targets of 25 to 346: R^2 was -3.9 with an amplitude of 1."""
+    X, y = load_diabetes(return_X_y=True)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    model = HeatGaussianProcessRegressor().fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > 0.35
+    raw = HeatGaussianProcessRegressor(normalize_y=False).fit(X[::2], y[::2])
+    assert raw.score(X[1::2], y[1::2]) > 0.35
+    scaled = HeatGaussianProcessRegressor(normalize_y=False).fit(X[::2], 1024 * y[::2])
+    assert scaled.noise_ == pytest.approx(raw.noise_, rel=1e-3)  # the search ends a little earlier
+    constant = HeatGaussianProcessRegressor(0.8, 0.1).fit(X, np.full(len(X), 3.0))
+    assert constant.predict(X[:2]).tolist() == [3.0, 3.0]
 
 
 def test_noise_alone_is_fitted(data: Any) -> None:
@@ -289,6 +312,7 @@ def test_too_few_passes_warn(data: Any) -> None:
         ({"time_scale": 0.0}, "time_scale must be above 0"),
         ({"noise": "none"}, 'noise must be "auto" or a number'),
         ({"noise": 0.0}, "noise must be above 0"),
+        ({"amplitude": 0.0}, "amplitude must be above 0"),
         ({"solver": "lu"}, 'solver must be "auto", "cholesky" or "iterative"'),
         ({"n_probes": 1}, "n_probes must be a whole number, at least 2"),
         ({"max_iter": 1}, "max_iter must be a whole number, at least 2"),

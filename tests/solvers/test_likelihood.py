@@ -75,6 +75,24 @@ def test_the_exact_gradient_is_that_of_the_value(
         np.testing.assert_allclose(slope, (above.value - below.value) / (2 * STEP), rtol=1e-5)
 
 
+def test_an_amplitude_is_one_of_the_covariance(
+    rows: Any, kernel: dhsk.HeatKernel, rng: np.random.Generator
+) -> None:
+    """Value and slopes are those of targets by its root; the one of largest value is found."""
+    Y, a = 30 * rng.normal(size=(N, 2)), 700.0
+    one, other = (exact(rows, kernel, NOISE, y) for y in (Y, Y / np.sqrt(a)))
+    found, best = one.at_amplitude(a), one.at_amplitude(None)
+    np.testing.assert_allclose(found.value, other.value - N * np.log(a), rtol=1e-12)
+    np.testing.assert_allclose(found.gradient, other.gradient, rtol=1e-8)
+    np.testing.assert_array_equal(found.coef, one.coef)
+    for factor in (0.99, 1.01):
+        assert one.at_amplitude(factor * best.amplitude).value < best.value
+    again = one.at_amplitude(best.amplitude)
+    assert (again.value, again.gradient.tolist()) == (best.value, best.gradient.tolist())
+    zeros = exact(rows, kernel, NOISE, 0 * Y)
+    assert zeros.at_amplitude(None) is zeros
+
+
 def test_an_indefinite_matrix_has_no_likelihood() -> None:
     """It is an error, not a number."""
     with pytest.raises(LinAlgError):
