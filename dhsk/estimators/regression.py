@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
@@ -18,12 +19,20 @@ from dhsk.kernels.base import whole_parameter
 from dhsk.models.gram_source import GramSource
 from dhsk.models.sources import RowsSource
 from dhsk.nystrom.preconditioner import precondition, usual_rank
-from dhsk.solvers.ridge import Means
+from dhsk.solvers.conjugate_gradients import Preconditioner
+from dhsk.solvers.ridge import Factored, Means
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import ArraySource, Source
 
 FACTOR_SHARE: Final = 4
 """Divisor of the memory that is left: the share of the factor of a preconditioner, at most."""
+
+FACTORED: Final = 2000
+"""Most samples whose matrix is factored unless asked, in 0.2 s. Measured on 442 samples at an alpha
+of 1e-6 of the largest eigenvalue: 1,000 passes without a preconditioner left a residual of 0.7."""
+
+_COPIES: Final = 3
+"""Matrices in float64 in memory while one is factored."""
 
 PREFIX: Final = "ridge-"
 """Begins the names of checkpoint files."""
@@ -72,10 +81,25 @@ def means_of(
     rank: Rank, rows: Rows, kernel: Kernel, source: Source, shift: Floats, run: Run, *others: Any
 ) -> Means:
     """Preconditioner, and the checkpoint of a system with these and other arguments."""
-    most = most_columns(rank, rows, kernel, source, run)
-    preconditioner = precondition(rows, kernel, shift, most, core_count()) if most else None
+    n, most = rows.shape[0], most_columns(rank, rows, kernel, source, run)
+    preconditioner: Preconditioner | None = None
+    if most >= n or (isinstance(rank, str) and n <= FACTORED):
+        preconditioner = _factored(source, shift, run)
+    if preconditioner is None and most:
+        preconditioner = precondition(rows, kernel, shift, most, core_count())
     if run.journal is None:
         return Means(preconditioner)
     own = Means(preconditioner).rank
     name = digest_of(kernel.to_spec(), type(source).__name__, "block", own, rows, shift, *others)
     return Means(preconditioner, Checkpoint(run.journal, PREFIX), name)
+
+
+def _factored(source: Source, shift: Floats, run: Run) -> Factored | None:
+    """Factor of a matrix in memory and D; None if it does not fit, or is not positive definite."""
+    n = source.n
+    if not isinstance(source, ArraySource) or _COPIES * 8 * n * n > own_room(run.memory):
+        return None
+    try:
+        return Factored(source.block(np.arange(n))[:, :n], shift)
+    except LinAlgError:
+        return None

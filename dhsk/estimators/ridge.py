@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -26,13 +26,19 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
+_DIRECT: Final = 20_000
+"""Most samples for which a factorisation is advised: some minutes."""
+
+
 @dataclass(eq=False, repr=False)
 class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
     Preconditioned conjugate gradients on a block solve (K + alpha I) b = y for all targets
-    together; `residual_` certifies the solution. A matrix that fits in memory is computed once.
-    Otherwise each pass computes it again, or reads it from a store.
+    together, a factorisation does up to 2,000 samples; `residual_` certifies the solution. A matrix
+    that fits in memory is computed once. Otherwise each pass computes it again, or reads it from a
+    store. Tables of measurements are no proportions: give ``sphere_map="projective"`` to columns
+    of a `StandardScaler`, or take `SVR`.
 
     Parameters
     ----------
@@ -48,9 +54,9 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
     store
     preconditioner_rank
         Columns of the low-rank approximation of the matrix that preconditions the iteration [2]_;
-        0 for none. "auto" takes about as many as cost four passes over the matrix and fit in a
-        quarter of the memory that is left, and none for fewer than 1,000 samples. Where fewer
-        columns approximate the matrix to within alpha, there are fewer.
+        0 for none; N factors a matrix in memory, which solves directly. "auto" does so up to 2,000
+        samples. Beyond, it takes about as many columns as cost four passes over the matrix and fit
+        in a quarter of the memory that is left, or fewer that approximate it to within alpha.
     journal
         Folder or ``s3://`` prefix for checkpoints. The same fit resumes after an interruption, and
         ends with the same bits; a finished fit removes them. None for no checkpoints.
@@ -67,7 +73,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
     n_iter_
         Number of iterations.
     rank_
-        Columns of the preconditioner's approximation; 0 for none.
+        Columns of the preconditioner's approximation; 0 for none, N if the matrix was factored.
     converged_
         Whether the residual of every target is at most `tol`.
     n_features_in_, feature_names_in_
@@ -168,4 +174,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
                 f"{found}; the matrix with alpha={self.alpha:g} is not positive definite, so raise "
                 "alpha or choose a positive definite kernel"
             )
-        return f"{found}; raise max_iter, alpha or tol"
+        n = self._rows.shape[0]
+        direct = f", or give preconditioner_rank={n}, which solves directly"
+        return f"{found}; raise max_iter, alpha or tol{direct if self.rank_ < n <= _DIRECT else ''}"

@@ -21,7 +21,8 @@ _RARE: Final = 5
 """Classes with fewer samples are rare."""
 
 _NUMBERS: Final = (
-    "name another column if these are no classes; numbers are predicted by dhsk.HeatKernelRidge"
+    "name another column if these are no classes; numbers are predicted by dhsk.HeatKernelRidge, "
+    "and from tables that are no proportions by make_pipeline(StandardScaler(), dhsk.SVR())"
 )
 
 Labels = NDArray[np.int64] | NDArray[np.str_]

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
@@ -31,6 +32,33 @@ class Products(Protocol):
     @property
     def product(self) -> Callable[[Floats], Floats]:
         """Product with V, (N, k)."""
+
+
+class Factored:
+    """P = K + D itself by Cholesky's factorisation: a step solves, and others take back rounding.
+
+    Parameters
+    ----------
+    K
+        Symmetric matrix, (N, N).
+    shift
+        Diagonal of D, positive, a number or (N,).
+
+    Raises
+    ------
+    LinAlgError
+        K + D is not positive definite to rounding.
+    """
+
+    def __init__(self, K: Floats, shift: Floats) -> None:
+        self.rank = len(K)
+        A = np.array(K, dtype=np.float64, order="F")
+        A[np.diag_indices(self.rank)] += shift
+        self._factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(self, R: Floats) -> Floats:
+        """P^-1 R."""
+        return np.asarray(cho_solve(self._factor, R, check_finite=False))
 
 
 @dataclass(frozen=True, eq=False)
