@@ -1,5 +1,6 @@
 """Base of the classifiers: fitting to labels and weights, and model files."""
 
+import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -222,6 +223,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         self._learned(replace(model, feature_weights=weights, notes=notes))
         complaint = self._complaint(model)
         if complaint is not None:
+            _refuse_large(samples, row_map)
             warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
         doubt = self._doubt(model, sample_weights)
         if doubt is not None:
@@ -333,3 +335,10 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         given = self.kernel
         parameters["kernel"] = given.to_spec() if isinstance(given, Kernel) else given
         return {"parameters": parameters, "estimator": type(self).__name__}
+
+
+def _refuse_large(samples: Samples, row_map: RowMap) -> None:
+    """Refuse samples whose values are beyond float32, in which solvers take their steps."""
+    if row_map.kernel.largest_norm2("float32") < math.inf:
+        for first, rows in row_map.anew().blocks(samples):
+            row_map.kernel.check_rows(rows, first, samples.source, "float32")

@@ -22,8 +22,9 @@ from dhsk.estimators.kernel_names import (
     made_of,
     parse_name,
 )
+from dhsk.estimators.problem import random_numbers
 from dhsk.kernels import Kernel, LinearKernel, PrecomputedKernel
-from dhsk.kernels.base import whole_parameter
+from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.given import check_square
 from dhsk.objects.places import Place
@@ -49,6 +50,7 @@ class DropIn(HeatEstimator):
     gamma: float | str
     degree: int
     coef0: float
+    cache_size: float
     max_iter: int
     verbose: bool | int
     _X_fit: Any
@@ -86,6 +88,8 @@ class DropIn(HeatEstimator):
     def _check_kernel(self) -> None:
         check_shape(self.gamma, self.degree, self.coef0)
         whole_parameter("max_iter", self.max_iter, -1)
+        positive_parameter("cache_size", self.cache_size)
+        random_numbers(getattr(self, "random_state", None))
         if parse_name(self.kernel) == PRECOMPUTED and self.sphere_map is not None:
             raise InputError(
                 f"sphere_map={self.sphere_map!r} maps samples, but kernel values are given: leave "

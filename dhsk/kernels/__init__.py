@@ -97,11 +97,18 @@ _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
 }
 
 
+_NAMES_ELSEWHERE: Final = {"rbf": GaussianKernel.name, "poly": PolynomialKernel.name}
+"""Names of scikit-learn, and those of the same kernels here."""
+
+
 def named_family(name: object) -> type[Kernel]:
     """Kernel class of a name in `NAMED`; `InputError` for another name."""
     if not isinstance(name, str) or name not in NAMED:
+        own = _NAMES_ELSEWHERE.get(str(name))
+        hint = f": scikit-learn's {name!r} is {own!r} here" if own else ""
         raise InputError(
-            f"kernel must be a kernel of dhsk or one of {', '.join(NAMED)}, but it is {name!r}"
+            f"kernel must be a kernel of dhsk or one of {', '.join(NAMED)}, but it is "
+            f"{name!r}{hint}"
         )
     return _FAMILIES[name]
 

@@ -361,7 +361,8 @@ def _refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") 
             first_row,
             f"but the {name} map needs non-negative samples: {_CLIP if near else ''}take a "
             "Gaussian kernel, which takes z-scores and other signed values as they are (--kernel "
-            "gaussian, kernel='gaussian'), or the projective map, for which only directions matter "
+            "gaussian, kernel='gaussian', of cross_validate kernels=['gaussian']), or the "
+            "projective map, for which only directions matter "
             "(--map projective, sphere_map='projective', dhsk.projective_map)"
             f"{'' if near else _COUNTS}",
         )

@@ -62,7 +62,7 @@ def cross_validate(
     groups: Any = None,
     class_weight: ClassWeight = None,
     sample_weight: Any = None,
-    scoring: str | Scorer = "accuracy",
+    scoring: str | Scorer | None = "accuracy",
     fit: Fitting = Fitting(),  # noqa: B008 - it is frozen
     refit: bool | Refit = False,
     low_rank: LowRank | None = None,
@@ -211,7 +211,8 @@ def cross_validate(
     grid = make_grid(
         divide(square.shape[0], y, cv, groups),
         SPREAD_C if scale_C else DEFAULT_C if C is None else C,
-        class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=fit.tol,
+        class_weight=class_weight, sample_weight=sample_weight, scoring=scoring or "accuracy",
+        tol=fit.tol,
     )  # fmt: skip
     if low_rank is None:
         grid = replace(grid, ways=ways_of(multi_class, len(grid.classes), search=look))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import signature
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
@@ -31,6 +32,14 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 
+_NAMES_HERE: Final = {
+    "kernel": 'give a list, kernels=["gaussian"]',
+    "gamma": "give kernels=[dhsk.GaussianKernel.at_gamma(gamma)]",
+    "n_jobs": "all cores are used; client= takes the workers of a Dask cluster",
+}
+"""Parameters of scikit-learn, and what they are in functions that do not have them."""
+
+
 def samples_first(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Decorate a function of samples and labels that in scikit-learn takes an estimator first."""
 
@@ -39,6 +48,8 @@ def samples_first(function: Callable[_Parameters, _Result]) -> Callable[_Paramet
         first: Any = args[0] if args else options.get("estimator")
         if callable(getattr(first, "fit", None)):
             raise InputError(_right_calls(function.__name__, first))
+        for name in options.keys() & _NAMES_HERE.keys() - signature(function).parameters.keys():
+            raise InputError(f"{function.__name__} has no {name}: {_NAMES_HERE[name]}")
         return function(*args, **options)
 
     return called
