@@ -38,7 +38,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
     together, a factorisation does up to 2,000 samples; `residual_` certifies the solution. A matrix
     that fits in memory is computed once. Otherwise each pass computes it again, or reads it from a
     store. Tables of measurements are no proportions: give ``sphere_map="projective"`` to columns
-    of a `StandardScaler`, or take `SVR`.
+    of a `StandardScaler`.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ _RARE: Final = 5
 
 _NUMBERS: Final = (
     "name another column if these are no classes; numbers are predicted by dhsk.HeatKernelRidge, "
-    "and from tables that are no proportions by make_pipeline(StandardScaler(), dhsk.SVR())"
+    "behind a StandardScaler with sphere_map='projective' if columns are measurements"
 )
 
 Labels = NDArray[np.int64] | NDArray[np.str_]
