@@ -11,6 +11,9 @@ from itertools import pairwise
 from threading import Lock
 from typing import Final
 
+DELIMITERS: Final = (",", ";", "\t", "|")
+"""Letters that may divide a table."""
+
 LOOKED_AT: Final = 20
 """Number of rows below the first that the rules look at."""
 
@@ -25,6 +28,10 @@ MOST_ROWS: Final = 10_000
 
 MOST_COLUMNS: Final = 3
 """Largest number of columns that number samples; if there are more, all are features."""
+
+_SPREAD: Final = 10
+"""Numbers of samples lie in a range of at most so many times their count: rows may be left out, or
+be in another order."""
 
 LONGEST: Final = 2**27
 """Largest number of characters of a field, such as a text; Python's csv has 131,072 by default."""
@@ -88,12 +95,12 @@ def delimiter_of(lines: Sequence[str], own: str) -> str:
     """Find the delimiter of a table, one letter, from its first lines (see `read_records`).
 
     `own`, the delimiter of the extension, unless it gives one field per row, or different numbers
-    of fields, or commas are only in numbers such as 1,5. Otherwise the one of comma, semicolon and
-    tab that gives the same number of fields, two or more, in all rows, and the largest share of
+    of fields, or commas are only in numbers such as 1,5. Otherwise the one of comma, semicolon, tab
+    and | that gives the same number of fields, two or more, in all rows, and the largest share of
     numbers among them; the first of these if several do. Commas delimit a `.tsv` table only if that
     gives numbers, as names are often written "Lee, Ann".
     """
-    rows = {letter: _parsed(lines, letter) for letter in dict.fromkeys((own, ",", ";", "\t"))}
+    rows = {letter: _parsed(lines, letter) for letter in dict.fromkeys((own, *DELIMITERS))}
     if _is_even(rows[own]) and not (own == "," and _halves_numbers(rows)):
         return own
     del rows[own]
@@ -119,7 +126,7 @@ def _is_even(rows: Sequence[Sequence[str]]) -> bool:
 
 def _halves_numbers(rows: dict[str, list[list[str]]]) -> bool:
     """Whether commas split rows evenly only because they are decimal commas: 1,5;2,5."""
-    others = [rows[letter] for letter in (";", "\t") if _is_even(rows[letter])]
+    others = [rows[letter] for letter in DELIMITERS[1:] if _is_even(rows[letter])]
     return any(
         all("," not in field or has_decimal_comma(field) for row in found for field in row)
         for found in others
@@ -214,5 +221,6 @@ class Numbering:
 
     def found(self) -> list[int]:
         """Return the positions of such columns; none if all columns are such."""
-        enough = self._rows >= FEWEST_ROWS and len(self._seen) < self._width
-        return sorted(self._seen) if enough else []
+        if self._rows < FEWEST_ROWS or len(self._seen) == self._width:
+            return []
+        return [c for c, seen in self._seen.items() if max(seen) - min(seen) < _SPREAD * len(seen)]

@@ -13,6 +13,7 @@ SAME_TABLES = {
     "comma": ("x.csv", "a,b\n1.5,2\n3,4.25\n"),
     "semicolon": ("x.csv", "a;b\n1.5;2\n3;4.25\n"),
     "tab": ("x.csv", "a\tb\n1.5\t2\n3\t4.25\n"),
+    "bars": ("x.csv", "a|b\n1.5|2\n3|4.25\n"),
     "commas in a tsv": ("x.tsv", "a,b\n1.5,2\n3,4.25\n"),
     "semicolons in a tsv": ("x.tsv", "a;b\n1.5;2\n3;4.25\n"),
     "semicolons without header": ("x.csv", "1.5;2\n3;4.25\n"),
@@ -25,7 +26,7 @@ SAME_TABLES = {
 
 @pytest.mark.parametrize(("name", "text"), SAME_TABLES.values(), ids=SAME_TABLES)
 def test_delimiters_are_found(name, text, tmp_path):
-    """Commas, semicolons and tabs divide a table, whatever its extension says."""
+    """Commas, semicolons, tabs and bars divide a table, whatever its extension says."""
     (tmp_path / name).write_bytes(text.encode())
     (block,) = open_samples(tmp_path / name).blocks(9)
     np.testing.assert_array_equal(block, VALUES)
@@ -129,14 +130,17 @@ def test_messages_about_wide_tables_are_short(tmp_path):
     assert len(str(told.value)) < 500
 
 
-def numbered(rows, first=1):
+def numbered(rows, first=1, step=1):
     """Return a table whose column k numbers the rows, beside counts."""
-    return "k,a,b\n" + "".join(f"{i + first},{i % 7},{i % 3}\n" for i in range(rows))
+    return "k,a,b\n" + "".join(f"{step * i + first},{i % 7},{i % 3}\n" for i in range(rows))
 
 
 def test_a_column_of_numbers_of_samples_is_named(tmp_path):
     """A column with a different whole number in every row is warned of, with the way out."""
     path = tmp_path / "x.csv"
+    path.write_text(numbered(FEWEST_ROWS, step=-9))  # others are left out
+    with pytest.warns(InputWarning, match="column 'k' holds"):
+        open_samples(path)
     path.write_text(numbered(FEWEST_ROWS))
     with pytest.warns(
         InputWarning, match=r"column 'k' holds a different whole number.*--id-column k"
@@ -157,6 +161,8 @@ NO_NUMBERING = {
     "one value twice": numbered(FEWEST_ROWS) + f"{FEWEST_ROWS},1,1\n",
     "fractions": "a,b\n" + "".join(f"{i}.5,1\n" for i in range(30)),
     "measurements": "a,b,c,d\n" + "".join(f"{i},{2 * i},{3 * i},{5 * i}\n" for i in range(30)),
+    "beyond whole numbers": "a,b\n" + "".join(f"{i}e200,{i % 3}\n" for i in range(30)),
+    "large counts": "a,b\n" + "".join(f"{150_000 + 997 * i},{i % 3}\n" for i in range(30)),
     "a single column": "a\n" + "".join(f"{i}\n" for i in range(30)),
 }
 
