@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from shlex import quote
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -16,7 +17,17 @@ from dhsk.samples.chunked import Stream
 from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
-from dhsk.samples.tables import HEAD, TEXT_FIELD, Table, TextColumn, describe_table, text_column
+from dhsk.samples.tables import (
+    ENCODED,
+    HEAD,
+    TEXT_FIELD,
+    Table,
+    TextColumn,
+    describe_table,
+    first_of,
+    left_out,
+    text_column,
+)
 
 ARROW = (".parquet", ".feather")
 
@@ -142,13 +153,13 @@ class ArrowSamples(Samples):
             first += batch.num_rows
 
     def _of_columns(self, batch: Any, first: int) -> NDArray[np.float64]:
+        gaps = [name for name in self.columns if batch.column(name).null_count]
+        if gaps:
+            rows = [batch.column(name).is_null().to_pylist().index(True) for name in gaps]
+            self._refuse_missing([first + row for row in rows], gaps)
         values = np.empty((batch.num_rows, self.shape[1]))
         for place, name in enumerate(self.columns):
-            column = batch.column(name)
-            if column.null_count:
-                row = first + column.is_null().to_pylist().index(True)
-                self._refuse_missing(row, name)
-            values[:, place] = column.to_numpy(zero_copy_only=False)
+            values[:, place] = batch.column(name).to_numpy(zero_copy_only=False)
         return values
 
     def _of_lists(self, batch: Any, first: int) -> NDArray[np.float64]:
@@ -163,15 +174,23 @@ class ArrowSamples(Samples):
         flat = column.flatten()
         if flat.null_count:
             row = first + flat.is_null().to_pylist().index(True) // dim
-            self._refuse_missing(row, self.columns[0])
+            self._refuse_missing([row], self.columns)
         numbers: NDArray[np.float64] = flat.to_numpy(zero_copy_only=False).astype(np.float64)
         return numbers.reshape(batch.num_rows, dim)
 
-    def _refuse_missing(self, row: int, name: str) -> NoReturn:
+    def _refuse_missing(self, rows: Sequence[int], names: Sequence[str]) -> NoReturn:
+        """Refuse columns without a value, each in one of the rows."""
+        if len(names) == 1:
+            raise InputError(
+                f"{self.source}: row {rows[0]} (counted from 0) has no value in column "
+                f"{shown(names[0])}: fill it in, drop the row and its label, or leave the column "
+                f"out with {left_out(names)}"
+            )
+        places = [f"{shown(name)} (row {row})" for name, row in zip(names, rows, strict=True)]
         raise InputError(
-            f"{self.source}: row {row} (counted from 0) has no value in column {shown(name)}: fill "
-            "it in, drop the row and its label, or leave the column out with --drop-column "
-            f"{name} (drop_columns)"
+            f"{self.source} has {len(names):,} columns without a value (rows are counted from 0): "
+            f"{first_of(places)}: fill values in, drop their rows and labels, or leave the columns "
+            f"out with {left_out(names)}"
         )
 
 
@@ -192,9 +211,9 @@ def _open(origin: Origin, asked: Asked) -> ArrowSamples | TextColumn:
     if origin.key is not None:
         return _open_lists(table, origin.key, names)
     columns = tuple(name for name in table.names if name not in (*asked.named, ids, table.index))
-    for name in columns:
-        if table.kind(name) != "number":
-            _refuse_type(table, name)
+    others = [name for name in columns if table.kind(name) != "number"]
+    if others:
+        _refuse_types(table, others)
     shape = flat_shape(str(origin), (table.n_rows, len(columns)))
     return ArrowSamples(str(origin), shape, table, columns, feature_names=columns, names=names)
 
@@ -212,14 +231,25 @@ def _open_lists(table: ArrowTable, name: str, names: ReadNames | None) -> ArrowS
     return ArrowSamples(source, shape, table, (name,), names=names)
 
 
-def _refuse_type(table: ArrowTable, name: str) -> NoReturn:
-    path, kind = table.origin.path, table.kind(name)
+def _refuse_types(table: ArrowTable, names: Sequence[str]) -> NoReturn:
+    """Refuse columns that hold no numbers, all at once."""
+    path, name = table.origin.path, names[0]
+    if len(names) > 1:
+        kinds = [f"{shown(name)} ({table.kind(name)})" for name in names]
+        place = quote(f"{path}:NAME")
+        raise InputError(
+            f"{path} has {len(names):,} columns that hold no numbers: {first_of(kinds)}: if one "
+            f"holds the labels name it with --labels {place}, if the samples' ids with --id-column "
+            f"NAME, if it is all features, as texts or lists of numbers, give {place}; {ENCODED}; "
+            f"or leave all out with {left_out(names)}"
+        )
+    kind = table.kind(name)
     part = f"its {'words' if kind == 'text' else 'numbers'} are the features"
     hint = f", if {part} give {path}:{name}" if kind in ("text", "list") else ""
     raise InputError(
         f"{path}: column {shown(name)} holds {kind} and not numbers: if it holds the labels name "
-        f"it with --labels {path}:{name}, if the samples' ids with --id-column {name}{hint}, else "
-        f"leave it out with --drop-column {name} (drop_columns=[{name!r}])"
+        f"it with --labels {path}:{name}, if the samples' ids with --id-column {name}{hint}; "
+        f"else {ENCODED}, or leave it out with {left_out(names)}"
     )
 
 

@@ -24,18 +24,33 @@ from dhsk.samples.dialect import (
     Numbering,
     delimiter_of,
     has_decimal_comma,
+    has_thousands,
     is_header,
     is_missing,
     is_number,
     records_of,
+    value_of,
 )
 from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin, packed
-from dhsk.samples.tables import HEAD, Table, TextColumn, describe_table, text_column, usual_id
+from dhsk.samples.tables import (
+    ENCODED,
+    HEAD,
+    Table,
+    TextColumn,
+    describe_table,
+    first_of,
+    left_out,
+    text_column,
+    usual_id,
+)
 from dhsk.samples.zeros import frames_inside
 
 TABLES = packed(".csv", ".tsv")
+
+_SEARCHED: Final = 500
+"""Number of rows in which a message looks for other columns with the same defects."""
 
 _FEWEST_WORDS: Final = 4
 """Least number of words of a value that is taken for a text."""
@@ -127,32 +142,89 @@ class TableSamples(Samples):
                 )
             try:
                 if "_" in "".join(record) and not all(is_number(record[c]) for c in self.kept):
-                    self._refuse_text(record, row)
-                yield [float(record[column]) for column in self.kept]
+                    raise ValueError("an underscore, which Python takes in a number")
+                values = [float(record[column]) for column in self.kept]
             except ValueError:
-                self._refuse_text(record, row)
+                found = [value_of(record[column]) for column in self.kept]
+                values = [value for value in found if value is not None]
+                if len(values) < len(found):
+                    self._refuse_text(record, row)
+            yield values
 
     def _refuse_text(self, record: list[str], row: int) -> NoReturn:
-        column = next(column for column in self.kept if not is_number(record[column]))
-        name, value = self.table.names[column], record[column]
-        option = f"--drop-column {shlex.quote(name)}"
-        place = f"{self.source}: row {row} (counted from 0)"
+        """Refuse what is no number, with the other columns that have such in the first rows."""
+        wrong = self._wrong(record, row)
+        commas = self._with_commas(wrong)
+        if len(commas) == len(wrong):
+            self._refuse_comma(*next(iter(wrong.items())))
+        wrong = {c: place for c, place in wrong.items() if c not in commas}
+        if len(wrong) > 1:
+            self._refuse_several(wrong, record)
+        ((column, (row, value)),) = wrong.items()
+        name = self.table.names[column]
         if is_missing(value):
             raise InputError(
-                f"{place} has no value in column {shown(name)}: fill "
-                f"it, drop the row and its label, or leave the column out with {option}"
-            )
-        if has_decimal_comma(value):
-            raise InputError(
-                f"{place} holds {shown(value)} in column {shown(name)}, a decimal comma: write "
-                "decimal points, as pandas.read_csv(FILE, sep=';', decimal=',').to_csv does"
+                f"{self.source}: row {row} (counted from 0) has no value in column {shown(name)}: "
+                f"fill it, drop the row and its label, or leave the column out with "
+                f"{left_out([name])}"
             )
         raise InputError(
             f"{self.source}: column {shown(name)} is not numeric, row {row} (counted from 0) holds "
             f"{shown(value)}: if it holds the labels name it with "
             f"--labels {shlex.quote(f'{self.table.origin.path}:{name}')}, if the samples' ids with "
-            f"--id-column {shlex.quote(name)}, else leave it out with {option} "
-            f"(drop_columns=[{name!r}]){self._text_hint(record)}"
+            f"--id-column {shlex.quote(name)}; else {ENCODED}, or leave it out with "
+            f"{left_out([name])}{self._text_hint(record)}"
+        )
+
+    def _wrong(self, record: list[str], row: int) -> dict[int, tuple[int, str]]:
+        """First row and value that is no number of each such column, by this row and the first."""
+        rows = chain(enumerate(islice(self.table.records(), _SEARCHED)), [(row, record)])
+        found: dict[int, tuple[int, str]] = {}
+        for place, fields in rows:
+            for column in self.kept if len(fields) == len(self.table.names) else ():
+                if column not in found and value_of(fields[column]) is None:
+                    found[column] = (place, fields[column])
+        return dict(sorted(found.items()))
+
+    def _with_commas(self, wrong: dict[int, tuple[int, str]]) -> set[int]:
+        """Columns of numbers with commas, which are no others once these are read as numbers."""
+        return {
+            c for c, (_, value) in wrong.items()
+            if has_decimal_comma(value) or has_thousands(value, ",")
+        }  # fmt: skip
+
+    def _refuse_comma(self, column: int, place: tuple[int, str]) -> NoReturn:
+        (row, value), name = place, self.table.names[column]
+        what, way = "a decimal comma: write decimal points", "sep=';', decimal=','"
+        if has_thousands(value, delimiter := _delimiter(self.table.origin)):
+            sep = "" if delimiter == "," else f"sep={delimiter!r}, "
+            what, way = "with separators of thousands: leave them out", f"{sep}thousands=','"
+        raise InputError(
+            f"{self.source}: row {row} (counted from 0) holds {shown(value)} in column "
+            f"{shown(name)}, {what}, as pandas.read_csv(FILE, {way}).to_csv does"
+        )
+
+    def _refuse_several(self, wrong: dict[int, tuple[int, str]], record: list[str]) -> NoReturn:
+        """Refuse columns of text, and with gaps, all at once."""
+        texts, gaps, names = list[str](), list[str](), self.table.names
+        for column, (row, value) in wrong.items():
+            if is_missing(value):
+                gaps.append(f"{shown(names[column])} (row {row})")
+            else:
+                texts.append(f"{shown(names[column])} (row {row} holds {shown(value)})")
+        said, ways = list[str](), list[str]()
+        if texts:
+            said.append(f"not numeric: {first_of(texts)}")
+            place = shlex.quote(f"{self.table.origin.path}:NAME")
+            ways += [f"name that of the labels with --labels {place}, of ids with --id-column NAME"]
+            ways.append(ENCODED)
+        if gaps:
+            said.append(f"without a value: {first_of(gaps)}")
+            ways.append("fill values in, or drop their rows and labels")
+        raise InputError(
+            f"{self.source} has {len(wrong):,} columns that are no features as they are (rows are "
+            f"counted from 0): {'; '.join(said)}. To mend this, {'; '.join(ways)}; or leave all "
+            f"out with {left_out([names[c] for c in wrong])}{self._text_hint(record)}"
         )
 
     def _text_hint(self, record: list[str]) -> str:
@@ -232,11 +304,19 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
 
 def read_records(origin: Origin, skip: int = 0, *, strict: bool = False) -> Iterator[list[str]]:
     """Yield the fields of each nonblank line, after the first `skip`; `strict` as in `dialect`."""
-    own = "\t" if ".tsv" in origin.suffix else ","
     with origin.reading(), origin.open_text() as text:
         begin = list(islice(text, LOOKED_AT + 2))
-        reader = records_of(chain(begin, text), delimiter_of(begin, own), strict=strict)
+        reader = records_of(chain(begin, text), _delimiter_of(begin, origin), strict=strict)
         yield from islice((record for record in reader if record), skip, None)
+
+
+def _delimiter(origin: Origin) -> str:
+    with origin.reading(), origin.open_text() as text:
+        return _delimiter_of(list(islice(text, LOOKED_AT + 2)), origin)
+
+
+def _delimiter_of(begin: list[str], origin: Origin) -> str:
+    return delimiter_of(begin, "\t" if ".tsv" in origin.suffix else ",")
 
 
 def read_columns(origin: Origin, header: bool | None = None) -> CsvTable:

@@ -38,6 +38,11 @@ LONGEST: Final = 2**27
 
 _LIMIT: Final = Lock()
 
+_TRUTH: Final = {"true": 1.0, "false": 0.0}
+"""Booleans in lower case, as numbers: what pandas.get_dummies and to_csv write."""
+
+_THOUSANDS: Final = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
+
 _DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
 
 _LONGEST_COUNT: Final = 18
@@ -56,6 +61,11 @@ def is_number(field: str) -> bool:
     return "_" not in field
 
 
+def value_of(field: str) -> float | None:
+    """Value of a number, and 1 or 0 of True or False in any case; None for anything else."""
+    return float(field) if is_number(field) else _TRUTH.get(field.strip().lower())
+
+
 def is_missing(field: str) -> bool:
     """Whether a field stands for an absent value."""
     return field.strip().lower() in MISSING
@@ -64,6 +74,12 @@ def is_missing(field: str) -> bool:
 def has_decimal_comma(field: str) -> bool:
     """Whether a field is a number like 1,5."""
     return _DECIMAL_COMMA.fullmatch(field) is not None
+
+
+def has_thousands(field: str, delimiter: str) -> bool:
+    """Whether a field is a number like 1,234,567; 1,923 is one where commas divide fields too."""
+    found = _THOUSANDS.fullmatch(field) is not None
+    return found and (delimiter == "," or not has_decimal_comma(field))
 
 
 def records_of(

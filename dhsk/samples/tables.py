@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
-from dhsk.samples.dialect import is_number
+from dhsk.samples.dialect import value_of
 from dhsk.samples.format import LABELS, SHOWN, Asked, Documents, SamplesFile, value_notes
 from dhsk.samples.names import listed, listed_names, shown
 from dhsk.samples.paths import Origin
@@ -24,6 +24,14 @@ HEAD: Final = 50
 
 LONG: Final = 40
 """Mean number of characters from which a column is one of texts."""
+
+_NAMED: Final = 5
+"""Most columns that a message describes."""
+
+_OPTIONS: Final = 20
+"""Most columns that a message leaves out by an option for each."""
+
+ENCODED: Final = "encode categories as columns of 0 and 1 (pandas.get_dummies) and dates as numbers"
 
 _SPLITS: Final = frozenset({"train", "test", "val", "valid", "validation", "dev", "holdout"})
 """Words of a column that divides the samples, which has no labels."""
@@ -137,6 +145,23 @@ def usual_id(names: Sequence[str]) -> str | None:
     return next((name for name in names if name.lower() == "id"), None)
 
 
+# Messages
+
+
+def first_of(words: Sequence[str]) -> str:
+    """The first descriptions of columns, and how many there are more."""
+    more = len(words) - _NAMED
+    return ", ".join(words[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def left_out(names: Sequence[str]) -> str:
+    """The options that leave columns out, on one line, and the argument in Python."""
+    if len(names) > _OPTIONS:
+        return "--drop-column NAME for each (drop_columns)"
+    options = " ".join(f"--drop-column {quote(name)}" for name in names)
+    return f"{options} (drop_columns={list(names)!r})"
+
+
 # Descriptions
 
 
@@ -193,7 +218,7 @@ def _divides(values: list[Any]) -> bool:
 
 
 def _is_numeric(value: Any) -> bool:
-    return is_number(value) if isinstance(value, str) else isinstance(value, int | float)
+    return isinstance(value_of(value) if isinstance(value, str) else value, int | float)
 
 
 def _mean_length(values: list[Any]) -> float:

@@ -140,8 +140,14 @@ def test_files_of_pandas_are_read(tmp_path: Path, frame: pd.DataFrame) -> None:
 def test_what_is_wrong_is_said(file: Path, frame: pd.DataFrame) -> None:
     """One sentence with the column, the row and the way out."""
     source = write(file, pa.Table.from_pandas(frame))
-    with pytest.raises(InputError, match=r"column 'name' holds text and not numbers.*--drop-col"):
+    with pytest.raises(
+        InputError,
+        match=r"3 columns that hold no numbers: 'name' \(text\), 'kind' \(text\), 'text' \(text\).*"
+        "get_dummies.*--drop-column name --drop-column kind --drop-column text",
+    ):
         dhsk.open_samples(source)
+    with pytest.raises(InputError, match=r"column 'name' holds text and not numbers.*--drop-col"):
+        dhsk.open_samples(source, drop_columns=["kind", "text"])
     with pytest.raises(InputError, match=r"no column 'what': its columns are name, a, b"):
         dhsk.open_samples(source, drop_columns=["what"])
     with pytest.raises(InputError, match=r"no column 'what'"):
@@ -152,6 +158,10 @@ def test_what_is_wrong_is_said(file: Path, frame: pd.DataFrame) -> None:
     write(file, holes)
     with pytest.raises(InputError, match=r"row 20 .* has no value in column 'a'"):
         list(dhsk.open_samples(source, drop_columns=["t"]).blocks(8))
+    write(file, pa.table({"a": [1, None], "b": [2.0, 3.0], "c": [None, True]}))
+    with pytest.raises(InputError, match=r"'a' \(row 1\), 'c' \(row 0\): .*--drop-column a --dr"):
+        list(dhsk.open_samples(source).blocks(8))
+    write(file, holes)
     with pytest.raises(InputError, match=r"row 20 .* has no text in the column 't': fill it in"):
         dhsk.open_samples(f"{source}:t")
     write(file, pa.table({"v": [[1.0, 2.0]] * 12 + [[1.0]]}))

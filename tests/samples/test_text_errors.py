@@ -27,6 +27,22 @@ BAD_CSV = {
     "pandas index": (",a,b\n0,5,6\n1,7,8\n", "column 0 .* has no name.*--id-column 'Unnamed: 0'"),
     "a name twice, one of them text": ("a,b,b\n1,2,x\n", "column 'b' is not numeric"),
     "digits beyond Python's limit": (f"{'9' * 5000},1,2,3,4\nx,1,2,3,4\n", "is not numeric"),
+    "thousands": ('a,b\n"1,923",2\n', r"'1,923' in column 'a', with separators.*thousands=','\)"),
+    "millions": (
+        'a;b\n"1,234,567.5";2\n',
+        r"'1,234,567\.5' in column 'a', with separators.*sep=';', thousands=','\)",
+    ),
+    "a quoted decimal comma": ('a,b\n"1,5",2\n', r"'1,5' in column 'a', a decimal comma"),
+    "several columns": (
+        "n,day,sex,mass\n1,2020-01-01,F,\n2,2020-01-02,M,5\n3,x,F,7\n",
+        r"has 3 columns .*not numeric: 'day' \(row 0 holds '2020-01-01'\), 'sex' .*"
+        r"without a value: 'mass' \(row 0\)\. .*get_dummies.*dates as numbers; fill values in.*"
+        r"--drop-column day --drop-column sex --drop-column mass \(drop_columns=\['day', ",
+    ),
+    "several gaps": (
+        "n,a,b\n1,2,3\n2,,3\n3,4,NA\n",
+        r"has 2 columns .*: without a value: 'a' \(row 1\), 'b' \(row 2\)\. .*--drop-column a --dr",
+    ),
     "underscores": ("a,b\n1,2\n3,1_0\n", "column 'b' is not numeric, row 1 .* holds '1_0'"),
     "only a header": ("a,b\n", "0 samples of 2 features"),
     "empty": ("\n", "it has no rows"),
@@ -42,6 +58,29 @@ def test_unusable_tables_are_refused(content, message, tmp_path):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError, match=message):
         open_samples(path)
+
+
+def test_many_columns_of_text_are_one_short_sentence(tmp_path):
+    """The first five are described, and options printed as long as they can be read."""
+    path = tmp_path / "x.csv"
+    for count, said in [(20, "--drop-column t19 (drop_columns=['t0', "), (21, "NAME for each")]:
+        head, row = ",".join(f"t{k}" for k in range(count)), ",".join("x" * count)
+        path.write_text(f"{head}\n{row}\n{row}\n")
+        with pytest.raises(
+            InputError, match=rf"'t4' \(row 0 holds 'x'\) and {count - 5} more"
+        ) as told:
+            open_samples(path)
+        assert said in str(told.value)
+        assert "'t5' (" not in str(told.value)
+
+
+def test_true_and_false_are_one_and_zero(tmp_path):
+    """As in other files, in any case; labels stay text."""
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,y_y\n1,True,False\n2, FALSE,False\n3,true ,True\n")
+    (block,) = open_samples(path, drop_columns=["y_y"]).blocks(9)
+    np.testing.assert_array_equal(block, [[1, 1], [2, 0], [3, 1]])
+    assert read_labels(f"{path}:y_y", 3).tolist() == ["False", "False", "True"]
 
 
 def test_unknown_columns_are_listed(tmp_path):
