@@ -44,6 +44,7 @@ from dhsk.samples.tables import (
     left_out,
     text_column,
     usual_id,
+    warn_of_twins,
 )
 from dhsk.samples.zeros import frames_inside
 
@@ -289,6 +290,7 @@ def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
 
 def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> None:
     names = [samples.table.names[c] for c in samples.kept]
+    warn_of_twins(samples.source, samples.table.names, samples.kept)
     if asked is None and samples.has_header and all(map(is_number, names)):
         warnings.warn(samples.how_begun(), InputWarning, stacklevel=frames_inside())
     for place in numbering.found():
@@ -381,6 +383,7 @@ def _labels(origin: Origin, asked: Asked) -> list[str]:
 def _describe(origin: Origin) -> SamplesFile:
     table = read_columns(origin)
     rows = [row for row in islice(table.records(), HEAD) if len(row) == len(table.names)]
+    warn_of_twins(str(origin), table.names, range(len(table.names)))
     columns = dict(zip(table.names, map(list, zip(*rows, strict=True)), strict=False))
     number = sum(1 for _ in table.records())
     return describe_table("a table", origin, columns, number)

@@ -1,7 +1,8 @@
 """Files of named columns: what tables of text, lines of JSON and Arrow's files share."""
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any, Final
@@ -9,12 +10,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.samples.dialect import value_of
 from dhsk.samples.format import LABELS, SHOWN, Asked, Documents, SamplesFile, value_notes
 from dhsk.samples.names import listed, listed_names, shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import known_features
+from dhsk.samples.zeros import frames_inside
 
 TEXT_FIELD: Final = "text"
 """Column of the texts if none is named."""
@@ -160,6 +162,25 @@ def left_out(names: Sequence[str]) -> str:
         return "--drop-column NAME for each (drop_columns)"
     options = " ".join(f"--drop-column {quote(name)}" for name in names)
     return f"{options} (drop_columns={list(names)!r})"
+
+
+def warn_of_twins(source: str, names: Sequence[str], kept: Iterable[int]) -> None:
+    """Warn of kept columns of one name, which a model by names tells apart by their order alone."""
+    places: dict[str, list[int]] = {}
+    for column in kept:
+        places.setdefault(names[column], []).append(column)
+    twins = [
+        f"{shown(name)} (columns {' and '.join(map(str, found))})"
+        for name, found in places.items()
+        if len(found) > 1
+    ]
+    if twins:
+        warnings.warn(
+            f"{source} has several columns of one name, counted from 0: {first_of(twins)}: rename "
+            "all but one in the header, as pandas.read_csv(FILE).to_csv does, or leave out copies",
+            InputWarning,
+            stacklevel=frames_inside(),
+        )
 
 
 # Descriptions

@@ -1,9 +1,10 @@
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.samples import open_samples, read_labels, scan
 
 BAD_CSV = {
@@ -127,6 +128,17 @@ def test_a_name_of_two_columns_does_not_tell_which(tmp_path):
         open_samples(tmp_path / "x.csv", drop_columns=["b"])
     with pytest.raises(InputError, match="2 columns called 'b'"):
         read_labels(f"{tmp_path / 'x.csv'}:b", 2)
+
+
+def test_features_of_one_name_are_warned_of(tmp_path):
+    """With their places; copies that are left out, or renamed, are told no more."""
+    (tmp_path / "x.csv").write_text("a,b,a,b,c\n1,2,0,4,5\n1,2,1,4,6\n")
+    with pytest.warns(
+        InputWarning, match=r"'a' \(columns 0 and 2\), 'b' \(columns 1 and 3\): rename"
+    ):
+        assert open_samples(tmp_path / "x.csv").shape == (2, 5)
+    pd.read_csv(tmp_path / "x.csv").to_csv(tmp_path / "x.csv", index=False)  # as the message says
+    assert open_samples(tmp_path / "x.csv").shape == (2, 5)
 
 
 def test_what_is_no_file_is_no_text(tmp_path):
