@@ -236,7 +236,7 @@ def _held_out(
         if test_labels is not None:
             raise click.UsageError("--test-labels needs --test")
         return None
-    samples = open_samples_of(test, table, test_labels, vectorizer=vectorizer)
+    samples = open_samples_of(test, table, test_labels, vectorizer=vectorizer, new=True)
     labels = label_source(test_labels, test)
     return samples, read_labels(labels, samples.shape[0], min_classes=1, header=table.header)
 

@@ -14,8 +14,8 @@ from dhsk.errors import InputError
 from dhsk.files import refuse_device
 from dhsk.objects.places import Place, check_writable
 from dhsk.samples import AnyVectorizer, Samples, Spectrum, Vectorizer, is_gram_store, open_samples
-from dhsk.samples.arrow import ARROW
-from dhsk.samples.csv_tables import TABLES, TableSamples
+from dhsk.samples.arrow import ARROW, read_schema
+from dhsk.samples.csv_tables import TABLES, TableSamples, read_columns
 from dhsk.samples.json_lines import JSONL
 from dhsk.samples.paths import Origin
 from dhsk.samples.svmlight import SVMLIGHT
@@ -28,13 +28,17 @@ def open_samples_of(
     labels: str | None = None,
     n_features: int | None = None,
     vectorizer: AnyVectorizer | None = None,
+    *,
+    new: bool = False,
 ) -> Samples:
     """Open the samples of a command; say on standard error if a table has no header.
 
     `labels` is FILE or FILE:COLUMN; a column of the samples' own file is not a feature.
-    `n_features` is for svmlight files, `vectorizer` for texts with a known vocabulary.
+    `n_features` is for svmlight files, `vectorizer` for texts with a known vocabulary. Samples that
+    are `new`, whose features are compared with others, may lack columns that are none.
     """
     refuse_bare_column(source, labels)
+    table = _those_in(source, table) if new else table
     drop = (*table.drop_columns, *own_label_column(source, labels))
     chosen = vectorizer or table.vectorizer
     with passes_shown(isinstance(chosen, Spectrum)):
@@ -54,6 +58,19 @@ def open_samples_of(
     if isinstance(samples, TableSamples) and table.header is None and not samples.has_header:
         click.echo(f"dhsk: {samples.how_begun()}", err=True)
     return samples
+
+
+def _those_in(source: str, table: Reading) -> Reading:
+    """The same options without columns to drop that new samples lack, such as labels.
+
+    A misspelt one is found by the features, of which there is one too many then.
+    """
+    origin = Origin.of(source)
+    if origin.key is not None or origin.is_folder or origin.suffix not in (*TABLES, *ARROW):
+        return table
+    is_csv = origin.suffix in TABLES
+    names = (read_columns(origin, table.header) if is_csv else read_schema(origin)).names
+    return replace(table, drop_columns=tuple(n for n in table.drop_columns if n in names))
 
 
 def label_source(labels: str | None, source: str) -> str:

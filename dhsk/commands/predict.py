@@ -156,7 +156,7 @@ def _samples_for(
             f"{table.of_texts} were chosen in training, and {model} has kept them: leave them out"
         )
     opened = open_samples_of(
-        samples, table, labels, n_features=loaded.dim, vectorizer=loaded.vectorizer
+        samples, table, labels, n_features=loaded.dim, vectorizer=loaded.vectorizer, new=True
     )
     if opened.vectorizer is not None and loaded.vectorizer is None:
         raise InputError(

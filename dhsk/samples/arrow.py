@@ -97,7 +97,8 @@ def _reader(origin: Origin) -> Iterator[Any]:
                 yield file
 
 
-def _opened(origin: Origin) -> ArrowTable:
+def read_schema(origin: Origin) -> ArrowTable:
+    """Read the names and types of the columns."""
     with _reader(origin) as reader:
         if origin.suffix == ".parquet":
             schema, n_rows = reader.schema_arrow, reader.metadata.num_rows
@@ -200,7 +201,7 @@ def _open(origin: Origin, asked: Asked) -> ArrowSamples | TextColumn:
     The index of a DataFrame that was kept is no feature; if it is text, it names the samples.
     Raises `InputError` if a column is not numeric, or does not exist.
     """
-    table, ids = _opened(origin), asked.id_column
+    table, ids = read_schema(origin), asked.id_column
     for name in asked.named:
         table.position(name)
     if ids is None and table.index is not None and table.kind(table.index) == "text":
@@ -254,7 +255,7 @@ def _refuse_types(table: ArrowTable, names: Sequence[str]) -> NoReturn:
 
 
 def _describe(origin: Origin) -> SamplesFile:
-    table = _opened(origin)
+    table = read_schema(origin)
     batch = next(table.batches(table.names, HEAD), None)
     values = [[] for _ in table.names] if batch is None else [c.to_pylist() for c in batch.columns]
     columns = dict(zip(table.names, values, strict=True))
@@ -262,5 +263,5 @@ def _describe(origin: Origin) -> SamplesFile:
 
 
 FORMAT = Format(
-    ARROW, _open, _describe, lambda origin, _: _opened(origin).labels(), has_columns=True
+    ARROW, _open, _describe, lambda origin, _: read_schema(origin).labels(), has_columns=True
 )

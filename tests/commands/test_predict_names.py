@@ -1,8 +1,10 @@
 """`dhsk predict` and loaded models on columns in another order, with ids and decisions."""
 
 import csv
+import shlex
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,43 @@ def test_missing_and_unknown_columns_are_refused_by_name(run: Any, data: Any) ->
     assert "has 2 that m does not know (depth, batch)" in err
     drop = ("--drop-column", "depth", "--drop-column", "batch")
     assert run("predict", "m", "other.csv", *drop, "--out", "o.csv")[0] == DONE
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_printed_line_predicts_samples_without_labels(run: Any, data: Any, kind: str) -> None:
+    """New samples have no labels; a misspelt column is seen by the features."""
+    X, y = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    write = {"csv": partial(pd.DataFrame.to_csv, index=False), "parquet": pd.DataFrame.to_parquet}[
+        kind
+    ]
+    write(frame.assign(type=y, who=IDS, batch=1.0), f"x.{kind}")
+    write(frame.assign(who=IDS), f"new.{kind}")
+    words = ("--labels", f"x.{kind}:type", "--drop-column", "batch", "--id-column", "who")
+    code, out, err = run("train", f"x.{kind}", *words, "--out", "m")
+    assert code == DONE, err
+    line = next(line for line in out.splitlines() if line.startswith("next:   dhsk predict"))
+    code, _, err = run(*shlex.split(line.replace(f"x.{kind}", f"new.{kind}"))[2:])
+    assert code == DONE, err
+    labels = table("predicted.csv")["label"].tolist()
+    assert run(*shlex.split(line)[2:])[0] == DONE
+    assert table("predicted.csv")["label"].tolist() == labels
+    write(frame.assign(batch=1.0), f"new.{kind}")
+    code, _, err = run("predict", "m", f"new.{kind}", "--drop-column", "bath", "--out", "o.csv")
+    assert (code, "has 1 that m does not know (batch)" in err) == (BAD_INPUT, True)
+
+
+def test_held_out_samples_may_lack_the_columns_of_training(run: Any, data: Any) -> None:
+    """Those of groups and of labels, which may be elsewhere."""
+    X, y = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.assign(type=y, who=IDS, site=np.arange(N) % 4).to_csv("x.csv", index=False)
+    frame.assign(who=IDS).to_csv("new.csv", index=False)
+    Path("y.txt").write_text("\n".join(y))
+    words = ("--labels", "x.csv:type", "--drop-column", "site", "--id-column", "who", "--C", 1)
+    words += ("--groups", "x.csv:site", "--kernel", "cosine", "--folds", 2, "--out", "found")
+    code, _, err = run("cv", "x.csv", *words, "--test", "new.csv", "--test-labels", "y.txt")
+    assert code == DONE, err
 
 
 def test_samples_or_models_without_names_are_taken_by_width(run: Any, data: Any) -> None:
