@@ -22,7 +22,7 @@ from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, bytes_below, size_of
 from dhsk.samples import AnyVectorizer, Spectrum, is_gram_store, vectorizer_of
 from dhsk.samples.paths import Origin
-from dhsk.samples.readers import describe
+from dhsk.samples.readers import FORMATS, describe, is_name_of_file, refuse_unknown
 from dhsk.solvers.problems import WORDS
 from dhsk.units import format_bytes
 
@@ -66,6 +66,8 @@ def info(store: Place, as_json: bool) -> None:
 
 
 def _described(path: Place) -> Description:
+    if path.name == TABLES[0] and path.exists():
+        path = path.parent
     if is_of_features(path):
         return _features(path)
     if (path / WITNESS).exists():
@@ -75,16 +77,28 @@ def _described(path: Place) -> Description:
         )
     if (path / TABLES[0]).exists():
         raise InputError(
-            f"{path} holds the results of dhsk cv: dhsk report {path} makes their page, and "
-            f"{path / TABLES[0]} has all numbers"
+            f"{path} holds the results of dhsk cv: open {path / PAGE} in a browser (dhsk report "
+            f"{path} makes it anew), and {path / TABLES[0]} has all numbers"
         )
+    if is_name_of_file(path) and not path.exists():
+        raise InputError(f"{path} does not exist: check the path")
     try:
         return _file(path) if path.is_file() else _gram(path)
-    except (InputError, StoreError):
+    except (InputError, StoreError) as error:
         found = _samples(path)
+        if found is None and path.is_file() and path.suffixes[-1:] not in ([], [".dhsk"]):
+            raise _no_samples(path, error) from error
         if found is None:
             raise
     return found
+
+
+def _no_samples(path: Place, error: Exception) -> InputError:
+    """Error for a file that is no model by `error`, and in no format of samples."""
+    try:
+        refuse_unknown(Origin.of(str(path)), "samples", FORMATS)
+    except InputError as unknown:
+        return unknown if is_name_of_file(path) else InputError(f"{error}. As samples, {unknown}")
 
 
 def _samples(path: Place) -> Description | None:

@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn, cast
 from numpy.typing import ArrayLike
 
 from dhsk.errors import InputError
+from dhsk.objects.places import Place
 from dhsk.samples import (
     arrow,
     binary,
@@ -42,6 +43,13 @@ FORMATS: Final[tuple[Format, ...]] = (
 """All formats of files and folders."""
 
 _BY_SUFFIX: Final = {end: own for own in FORMATS for end in own.suffixes if own is not _ZARR}
+
+_BY_OTHERS: Final = {
+    ".xlsx": "pandas.read_excel", ".xls": "pandas.read_excel", ".ods": "pandas.read_excel",
+    ".sav": "pandas.read_spss", ".dta": "pandas.read_stata", ".sas7bdat": "pandas.read_sas",
+    ".json": "pandas.read_json",
+}  # fmt: skip
+"""What reads tables of other programs."""
 
 _SHOWN: Final = 4
 """Largest number of suffixes of a format in a message."""
@@ -172,6 +180,12 @@ def format_of(origin: Origin) -> Format | None:
     return _FOLDER if origin.is_text_folder else _BY_SUFFIX.get(origin.suffix)
 
 
+def is_name_of_file(path: Place) -> bool:
+    """Whether a path, of which nothing need exist, has the suffix of a file of samples."""
+    known = {*_BY_SUFFIX, *_BY_OTHERS, ".gz", ".rds"}
+    return any(suffix.lower() in known for suffix in path.suffixes[-1:])
+
+
 def describe(origin: Origin) -> SamplesFile | None:
     """Describe a file or a folder of samples; None if it is none. Few rows are read."""
     own = format_of(origin)
@@ -181,9 +195,14 @@ def describe(origin: Origin) -> SamplesFile | None:
 def refuse_unknown(origin: Origin, what: str, formats: Iterable[Format]) -> NoReturn:
     """Refuse a file of another format than some, which have what is read."""
     known = ", ".join(suffix for each in formats for suffix in each.suffixes[:_SHOWN])
+    way, reader, stem = "", _BY_OTHERS.get(origin.suffix), origin.path.name.partition(".")[0]
+    if reader is not None:
+        way = f"; save it as CSV, with {reader}(FILE).to_csv('{stem}.csv', index=False)"
+    elif origin.suffix == ".rds":
+        way = f"; save it as CSV, in R write.csv(readRDS(FILE), '{stem}.csv', row.names=FALSE)"
     raise InputError(
         f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): {what} are "
-        f"read from {known}, and folders of .txt"
+        f"read from {known}, and folders of .txt{way}"
     )
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import shlex
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,25 @@ def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
     assert "empty.jsonl is empty: it has no lines" in run("info", "empty.jsonl")[2]
     Path("found").mkdir()
     Path("found", "results.json").write_text("{}")
-    assert "found holds the results of dhsk cv: dhsk report found" in run("info", "found")[2]
-    assert "nosuch.csv does not exist" in run("info", "nosuch.csv")[2]
+    for name in ("found", "found/results.json"):
+        err = run("info", name)[2]
+        assert "found holds the results of dhsk cv: open found/report.html" in err
+        assert "(dhsk report found makes it anew)" in err
+    assert "nosuch.csv does not exist: check the path" in run("info", "nosuch.csv")[2]
+    assert "nosuch does not exist: make one with dhsk gram" in run("info", "nosuch")[2]
+    with zipfile.ZipFile("t.xlsx", "w") as file:
+        file.writestr("x.xml", "<x/>")
+    for command in (("info", "t.xlsx"), ("train", "t.xlsx", "--labels", "y.txt", "--out", "m")):
+        code, _, err = run(*command)
+        assert code == BAD_INPUT
+        assert err.startswith("dhsk: t.xlsx is in an unknown format (.xlsx): samples are read from")
+        assert "pandas.read_excel(FILE).to_csv('t.csv', index=False)" in err
+    Path("t.rds").write_bytes(b"x")
+    assert "write.csv(readRDS(FILE), 't.csv', row.names=FALSE)" in run("info", "t.rds")[2]
+    Path("t.model").write_bytes(b"x")
+    err = run("info", "t.model")[2]
+    assert "t.model is no dhsk model" in err
+    assert "As samples, t.model is in an unknown format (.model)" in err
 
 
 def test_the_split_of_the_data_is_no_label(run: Any, here: None) -> None:
