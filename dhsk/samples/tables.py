@@ -100,7 +100,8 @@ class Table(ABC):
                 f"the labels as --labels {self.origin.path}:NAME ({listed_names(self.names)})"
             )
         self.position(name)
-        values = list(self.values(name))
+        # As in a CSV table of pandas, so that a model's labels do not depend on the format.
+        values = [str(v) if isinstance(v, bool) else v for v in self.values(name)]
         labels = np.empty(len(values), dtype=object)
         labels[:] = values
         return labels

@@ -135,6 +135,18 @@ def test_unusable_files_of_labels_are_refused(name, text, message, tmp_path):
         read_labels(tmp_path / name, 3)
 
 
+def test_booleans_are_the_same_labels_in_each_format_of_tables(tmp_path):
+    """True and False, as pandas writes them in CSV; predictions have them too."""
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"text": ["a b", "b c", "c d"], "sold": [True, False, True]})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_json(tmp_path / "x.jsonl", orient="records", lines=True)
+    frame.to_parquet(tmp_path / "x.parquet")
+    for end in ("csv", "jsonl", "parquet"):
+        labels = read_labels(f"{tmp_path / 'x'}.{end}:sold", 3)
+        assert labels.tolist() == ["True", "False", "True"]
+
+
 def test_missing_and_pickled_label_files_are_refused(tmp_path):
     """A missing file and a file of Python objects get their sentences."""
     with pytest.raises(InputError, match=r"there is no file .*y\.txt"):
