@@ -95,7 +95,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         # Warnings of scikit-learn that come before a warning or an error of ours.
         for said in ("The least populated class in y", "Only one class is present in y_true"):
             warnings.filterwarnings("ignore", message=said)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = partial(_show_warning, set())
         return _run_command(commands, words)
 
 
@@ -141,6 +141,7 @@ def _say(sentence: str) -> None:
 
 
 def _show_warning(
+    said: set[str],
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -148,9 +149,15 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Say our own warnings as sentences; others with the line of code that they are about."""
+    """Say our own warnings as sentences, once; others with the line of code they are about.
+
+    Those of the same labels differ in what they are called: by their file, and as "the labels".
+    """
     if issubclass(category, InputWarning | ClusterWarning):
-        _say(str(message))
+        news = str(message).removeprefix("the labels: ")
+        if not any(earlier.endswith(news) for earlier in said):
+            _say(str(message))
+        said.add(str(message))
     else:
         print(
             warnings.formatwarning(message, category, filename, lineno, line),

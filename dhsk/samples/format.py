@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
+from dhsk.samples.images import values_of
 from dhsk.samples.looks import first_rows, heavy_column, seems
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import AnyVectorizer
@@ -19,7 +20,7 @@ from dhsk.samples.spectrum import AnyVectorizer
 LABEL_FIELD: Final = "label"
 """Field of the labels in lines of JSON if none is named."""
 
-LABELS: Final = (LABEL_FIELD, "labels", "class", "target", "category", "y")
+LABELS: Final = (LABEL_FIELD, "labels", "class", "target", "category", "outcome", "y")
 """Usual names of a column of labels."""
 
 SHOWN: Final = 8
@@ -72,16 +73,29 @@ class SamplesFile:
     """The labels on a command line; None if they need no option."""
     options: str = ""
     """Options on reading, with a blank before each."""
+    signed: bool = False
+    """Whether values are below 0, which the heat kernel does not take."""
+    python: Sequence[str] = ()
+    """Lines of Python that come next in place of commands."""
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def following(self) -> list[str]:
         """Commands that come next."""
+        if self.python:
+            return list(self.python)
         labels = "" if self.labels is None else f" --labels {self.labels}"
+        known = labels if self.labels != "LABELS" else ""
+        grid, one = (" --kernel gaussian,linear", " --kernel gaussian") if self.signed else ("", "")
         return [
-            f"dhsk cv {self.samples}{labels}{self.options} --out found",
-            f"dhsk plan {self.samples}{labels if self.labels != 'LABELS' else ''}{self.options}",
+            f"dhsk cv {self.samples}{labels}{self.options}{grid} --out found",
+            f"dhsk plan {self.samples}{known}{self.options}{one}",
         ]
+
+
+def are_signed(rows: Rows) -> bool:
+    """Whether some values are below 0."""
+    return bool((values_of(rows) < 0).any())
 
 
 def value_notes(
@@ -89,7 +103,7 @@ def value_notes(
 ) -> list[tuple[str, str]]:
     """What values seem to be where others would be better; `counts` is where the file has those."""
     there = f": {counts} may have counts" if counts else ""
-    match seems(rows):
+    match "z-scores" if are_signed(rows) else seems(rows):
         case "z-scores":
             way = there or ": a Gaussian kernel takes them (--kernel gaussian)"
             return [("values", f"below 0 too, as z-scores are{way}")]
@@ -172,6 +186,8 @@ def describe_arrays(
     (n, dim), header = samples.shape, getattr(samples, "header", None)
     entries = "" if samples.nnz is None else f", {samples.nnz:,} entries"
     shape = f"{n:,} x {dim:,}{entries}{'' if header is None else f' {header.dtype}'}"
-    notes = value_notes(first_rows(samples), samples.feature_names, counts)
-    facts = {"shape": [n, dim]}
-    return SamplesFile(words, [("samples", shape), *rows, *notes], kept, labels, facts=facts)
+    first = first_rows(samples)
+    notes = value_notes(first, samples.feature_names, counts)
+    facts, signed = {"shape": [n, dim]}, are_signed(first)
+    said = [("samples", shape), *rows, *notes]
+    return SamplesFile(words, said, kept, labels, facts=facts, signed=signed)

@@ -3,7 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any, Final
 
@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError, InputWarning
-from dhsk.samples.dialect import value_of
-from dhsk.samples.format import LABELS, SHOWN, Asked, Documents, SamplesFile, value_notes
+from dhsk.samples.dialect import is_missing, is_number, value_of
+from dhsk.samples.format import (
+    LABELS,
+    SHOWN,
+    Asked,
+    Documents,
+    SamplesFile,
+    are_signed,
+    value_notes,
+)
 from dhsk.samples.names import listed, listed_names, shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import known_features
@@ -34,6 +42,9 @@ _OPTIONS: Final = 20
 """Most columns that a message leaves out by an option for each."""
 
 ENCODED: Final = "encode categories as columns of 0 and 1 (pandas.get_dummies) and dates as numbers"
+
+_FEWEST_MEASURED: Final = 10
+"""Least number of rows that tell measurements from classes."""
 
 _SPLITS: Final = frozenset({"train", "test", "val", "valid", "validation", "dev", "holdout"})
 """Words of a column that divides the samples, which has no labels."""
@@ -202,36 +213,91 @@ def describe_table(
     texts = [name for name in own if name != ids and _mean_length(columns[name]) >= LONG]
     text = TEXT_FIELD if TEXT_FIELD in own else next(iter(texts), None)
     rest = [name for name in columns if name not in (text, ids)]
-    label: str | None = next((name for name in LABELS if name in rest), None)
-    if label is None:
-        others = (name for name in rest if name in own and name not in texts)
-        label = next((name for name in others if not _divides(columns[name])), None)
+    label = _label_of({name: columns[name] for name in rest if name not in texts})
     rows = [
         ("rows", f"{number:,}"),
         ("columns", f"{len(columns):,}: {listed(list(columns), SHOWN)}"),
     ]
     rows += [("texts", text)] if text else [("vectors", vector)] if vector else []
-    rows += [("labels", f"perhaps {label}")] if label else []
+    measured = text is None and vector is None and label is not None
+    measured = measured and _is_measured(columns[label or ""])
+    guess = f"perhaps {label}{', numbers: a regression, in Python' if measured else ''}"
+    rows += [("labels", guess)] if label else []
     rows += [("ids", ids)] if ids else []
     text = text or vector
-    options = ""
+    options, signed, dropped = "", False, list[str]()
     if text is None:
-        rows += _notes({name: v for name, v in columns.items() if name not in (*own, label, ids)})
+        numbers = {name: v for name, v in columns.items() if name not in (*own, label, ids)}
         dropped = [name for name in own if name not in (label, ids)]
+        gaps = [name for name in dropped if all(map(_is_numeric, _present(columns[name])))]
+        rows += [("gaps", f"{listed(gaps, SHOWN)}: fill them in to keep them")] if gaps else []
+        if numbers:
+            values = np.array([list(map(_number, v)) for v in numbers.values()], np.float64).T
+            rows, signed = [*rows, *value_notes(values, list(numbers))], are_signed(values)
         options = "" if ids is None else f" --id-column {quote(ids)}"
         options += "".join(f" --drop-column {quote(name)}" for name in dropped)
     samples = quote(path if text in (None, own_text) else f"{path}:{text}")
     labels = "LABELS" if label is None else quote(f"{path}:{label}")
     facts = {"rows": number, "columns": list(columns), "text": text, "label": label, "id": ids}
-    return SamplesFile(words, rows, samples, labels, options, facts)
+    found = SamplesFile(words, rows, samples, labels, options, signed, facts=facts)
+    if not measured:
+        return found
+    left = [*dropped, *([] if ids is None else [ids])]
+    return replace(found, python=_regression(origin, str(label), left, signed=signed))
 
 
-def _notes(columns: dict[str, list[Any]]) -> list[tuple[str, str]]:
-    """What the numbers of the first rows seem to be."""
-    if not columns:
-        return []
-    values = np.array(list(columns.values()), dtype=np.float64).T
-    return value_notes(values, list(columns))
+def _label_of(columns: Mapping[str, list[Any]]) -> str | None:
+    """Column that seems to hold the labels: of a usual name, else of words, else of numbers.
+
+    Of several columns of words the last, and one of numbers only if no other has few: counts may.
+    """
+    usual = next((name for name in LABELS if name in columns), None)
+    if usual is not None:
+        return usual
+    sizes = {name: _n_classes(values) for name, values in columns.items()}
+    words = [k for k, v in columns.items() if sizes[k] and not _are_numbers(v)]
+    several = [name for name in words if sizes[name] > 1]
+    numbers = [k for k, v in columns.items() if sizes[k] > 1 and _are_numbers(v)]
+    last = (several or words)[-1:] or (numbers if len(numbers) == 1 else [])
+    return last[0] if last else None
+
+
+def _n_classes(values: list[Any]) -> int:
+    """Number of classes; 0 for fractions, for what is mostly different, and for divisions."""
+    present = _present(values)
+    if _divides(values) or (_are_numbers(values) and any(_number(v) % 1 for v in present)):
+        return 0
+    found = len(set(map(str, present)))
+    return found if found <= max(2, len(present) // 2) else 0
+
+
+def _is_measured(values: list[Any]) -> bool:
+    """Whether values are numbers that are no classes."""
+    return _are_numbers(values) and len(values) >= _FEWEST_MEASURED and not _n_classes(values)
+
+
+def _regression(origin: Origin, target: str, left: list[str], *, signed: bool) -> list[str]:
+    """Lines of Python that fit the numbers of a column."""
+    read = {".parquet": "read_parquet", ".feather": "read_feather"}.get(origin.suffix, "read_csv")
+    table = f"table = pandas.{read}({str(origin.path)!r})"
+    fit = f".fit(table.drop(columns={[target, *left]!r}), table[{target!r}])"
+    made = [*([] if signed else ["dhsk.HeatKernelRidge()"]), "dhsk.SVR()"]
+    return [f"{table}; {each}{fit} in Python" for each in made]
+
+
+def _present(values: list[Any]) -> list[Any]:
+    return [v for v in values if v is not None and not (isinstance(v, str) and is_missing(v))]
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    """Whether all that are there are numbers, and not True and False."""
+    return all(
+        is_number(v) if isinstance(v, str) else type(v) in (int, float) for v in _present(values)
+    )
+
+
+def _number(value: Any) -> float:
+    return float((value_of(value) or 0.0) if isinstance(value, str) else value)
 
 
 def _divides(values: list[Any]) -> bool:

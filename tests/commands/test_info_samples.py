@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -130,6 +132,70 @@ def test_the_split_of_the_data_is_no_label(run: Any, here: None) -> None:
     assert code == DONE, err
 
 
+def test_labels_are_columns_of_few_values(run: Any, here: None) -> None:
+    """Times are none; of words the last, of numbers the only one with few; gaps are said."""
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{i % 3 + 0.5},2024-01-01 00:00:{i},{'FM'[k]},{'' if i == 3 else i},{'nj'[k]},{k}"
+        for i, k in enumerate([0, 1] * 30)
+    ]
+    Path("t.csv").write_text("\n".join(["a,visit,sex,mass,ill,k", *lines]))
+    out = run("info", "t.csv")[1]
+    assert "gaps     mass: fill them in to keep them" in out
+    drop = "--drop-column visit --drop-column sex --drop-column mass"
+    assert f"next:   dhsk cv t.csv --labels t.csv:ill {drop} --out found\n" in out
+    x = rng.random((60, 3))
+    frame = pd.DataFrame(x, columns=list("abc")).assign(sick=np.arange(60) % 2)
+    frame.to_csv("t.csv", index=False)
+    assert "dhsk cv t.csv --labels t.csv:sick --out found\n" in run("info", "t.csv")[1]
+    frame.assign(n=np.arange(60) % 3).to_csv("t.csv", index=False)  # counts have few values too
+    assert "dhsk cv t.csv --labels LABELS --out" in run("info", "t.csv")[1]
+    frame.assign(sick=frame["sick"] == 1, d="x").to_csv("t.csv", index=False)
+    assert "dhsk cv t.csv --labels t.csv:sick --drop-column d --out" in run("info", "t.csv")[1]
+
+
+def test_signed_values_come_with_kernels_that_take_them(run: Any, here: None) -> None:
+    """Both commands run as they are printed, on a table and on an array."""
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    pd.DataFrame(x, columns=list("abc")).assign(y=np.arange(60) % 2).to_csv("t.csv", index=False)
+    np.save("t.npy", x)
+    Path("LABELS.txt").write_text("u\nv\n" * 30)
+    for name in ("t.csv", "t.npy"):
+        *_, cv, plan = run("info", name)[1].splitlines()
+        assert cv.endswith("--kernel gaussian,linear --out found")
+        assert plan.endswith("--kernel gaussian")
+        for line in (f"{cv} --overwrite --folds 2 --C 1", plan):
+            code, _, err = run(*shlex.split(line.replace("LABELS", "LABELS.txt"))[2:])
+            assert code == DONE, err
+
+
+def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> None:
+    """A target of many values is no classes; the lines run as they are printed."""
+    x = np.random.default_rng(0).random((60, 3))
+    frame = pd.DataFrame(x, columns=list("abc")).assign(
+        id=range(60), site="x", target=x.sum(axis=1)
+    )
+    frame.to_csv("t.csv", index=False)
+    frame.to_parquet("t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        out = run("info", name)[1]
+        assert "labels   perhaps target, numbers: a regression, in Python" in out
+        *_, ridge, svr = out.splitlines()
+        assert "dhsk.HeatKernelRidge().fit(" in ridge
+        assert "dhsk.SVR().fit(" in svr
+        for line in (ridge, svr):
+            exec(line[8:].removesuffix(" in Python"), {"pandas": pd, "dhsk": dhsk})
+
+
+def test_a_warning_is_printed_once(run: Any, here: None) -> None:
+    """That of labels like counts is told where they are read, and not by the grid again."""
+    x = np.random.default_rng(0).random((60, 3))
+    pd.DataFrame(x, columns=list("abc")).assign(n=np.arange(60) // 3).to_csv("t.csv", index=False)
+    words = ("--labels", "t.csv:n", "--kernel", "cosine", "--C", 1, "--folds", 2, "--out", "found")
+    code, _, err = run("cv", "t.csv", *words)
+    assert (code, err.count("20 different whole numbers")) == (DONE, 1), err
+
+
 def test_arrays_say_their_shapes_and_labels(run: Any, here: None) -> None:
     """Of an archive each array; columns of Parquet, and the number of its rows."""
     rng = np.random.default_rng(0)
@@ -172,7 +238,8 @@ def test_anndata_says_layers_obs_labels_and_what_x_is(run: Any, here: None, kind
     for words in ("30 x 5", "layers/counts, raw/X", "depth, kind", "perhaps obs/kind",
                   "as z-scores are: layers/counts may have counts"):  # fmt: skip
         assert words in out
-    assert f"next:   dhsk cv {kind} --labels {kind}:obs/kind --out found\n" in out
+    options = f"--labels {kind}:obs/kind --kernel gaussian,linear"
+    assert f"next:   dhsk cv {kind} {options} --out found\n" in out
     out = run("info", f"{kind}:raw/X")[1]
     assert "log1p of counts, it seems: layers/counts may have counts" in out
     assert f"dhsk cv {kind}:raw/X --labels" in out
