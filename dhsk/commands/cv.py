@@ -23,7 +23,13 @@ from dhsk.commands.earlier_run import (
     settings_of,
     telling_of,
 )
-from dhsk.commands.inputs import label_source, open_samples_of, own_label_column, say_predict
+from dhsk.commands.inputs import (
+    label_source,
+    open_samples_of,
+    open_source,
+    own_label_column,
+    say_predict,
+)
 from dhsk.commands.options import (
     KERNELS,
     LANDMARKS,
@@ -42,7 +48,7 @@ from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import JUDGE, RUN, TRY, gathered, made, option, rows_of
 from dhsk.costs import Cost, costs_told
 from dhsk.errors import StoreMismatchError
-from dhsk.gram import GramMatrix, open_gram
+from dhsk.gram import GramMatrix
 from dhsk.objects.places import (
     Place,
     check_writable,
@@ -56,8 +62,7 @@ from dhsk.report import write_report
 from dhsk.report.running import REFRESH_SECONDS, page_of_run
 from dhsk.results.asked import CHOICES, SEARCHES, Fitting, Output, Refit, StratifiedFolds
 from dhsk.results.low_rank import LowRank
-from dhsk.samples import AnyVectorizer, Samples, is_gram_store, read_labels, scan
-from dhsk.samples.paths import Origin
+from dhsk.samples import AnyVectorizer, Samples, read_labels, scan
 from dhsk.samples.weighted import TFIDF
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -274,7 +279,7 @@ def cv(
     """
     low_rank, overwrite = _low_rank(grid), final["overwrite"]
     table = table.without(own_label_column(samples, grid["groups"]))
-    opened = _open_source(samples, labels, table)
+    opened = open_source(samples, labels, table)
     y = read_labels(label_source(labels, samples), opened.shape[0], header=table.header)
     kernels, held_out = _kernels(grid, opened), _held_out(final, table, opened.vectorizer)
     groups = None
@@ -352,13 +357,6 @@ def _run(run: Callable[[], "CvResult"], source: str, out: Place, *, overwrite: b
             raise
         remove_below(stores)
     return run()
-
-
-def _open_source(source: str, labels: str | None, table: Reading) -> GramMatrix | Samples:
-    """Gram matrix or samples."""
-    if is_gram_store(Origin.of(source).path):
-        return open_gram(source)
-    return open_samples_of(source, table, labels)
 
 
 def _write(

@@ -12,6 +12,7 @@ from dhsk.commands.console import hint
 from dhsk.commands.reading import Reading
 from dhsk.errors import InputError
 from dhsk.files import refuse_device
+from dhsk.gram import GramMatrix, open_gram
 from dhsk.objects.places import Place, check_writable
 from dhsk.samples import AnyVectorizer, Samples, Spectrum, Vectorizer, is_gram_store, open_samples
 from dhsk.samples.arrow import ARROW, read_schema
@@ -20,6 +21,14 @@ from dhsk.samples.json_lines import JSONL
 from dhsk.samples.paths import Origin
 from dhsk.samples.svmlight import SVMLIGHT
 from dhsk.samples.text_folder import TEXT_FILES
+
+
+def open_source(source: str, labels: str | None, table: Reading) -> GramMatrix | Samples:
+    """Open the Gram matrix or the samples of a command."""
+    refuse_bare_column(source, labels)
+    if is_gram_store(Origin.of(source).path):
+        return open_gram(source)
+    return open_samples_of(source, table, labels)
 
 
 def open_samples_of(

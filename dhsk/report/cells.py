@@ -1,12 +1,12 @@
 """Tables of what was tried: common methods, all cells; and in a notebook."""
 
+import re
 from collections.abc import Sequence
 
 from dhsk.report import low_rank
 from dhsk.report.drawing import apart
 from dhsk.report.grid import heat_maps
 from dhsk.report.markup import Columns, Html, code, joined, listing, section, tag
-from dhsk.report.reproduce import common_method
 from dhsk.report.unfinished import marked
 from dhsk.report.words import (
     brief,
@@ -20,6 +20,7 @@ from dhsk.report.words import (
     two_digits,
     whole,
 )
+from dhsk.results.baselines import Baseline
 from dhsk.results.columns import Cell, grouped
 from dhsk.results.parts import Results
 
@@ -53,6 +54,21 @@ def common(results: Results) -> Html:
         code("\n".join(common_method(results, beside.baseline))),
     )
     return section("Common methods", words, *parts, anchor="common")
+
+
+def common_method(results: Results, baseline: Baseline) -> list[str]:
+    """Return lines of Python that fit a common method as its folds were, to samples X, y."""
+    weight, made = (results.settings or {}).get("class_weight"), baseline.code
+    if not isinstance(weight, str):
+        return [f"model = {made}.fit(X, y)"]
+    # Not as class_weight: one-vs-rest classifiers leave the weight of the rest at 1 by that.
+    last = re.search(r"(\w+)\([^()]*\)\)$", made)  # of the pipeline's steps
+    step = f"{last[1].lower()}__" if last else ""
+    return [
+        "from sklearn.utils.class_weight import compute_sample_weight",
+        f"weights = compute_sample_weight({weight!r}, y)",
+        f"model = {made}.fit(X, y, {step}sample_weight=weights)",
+    ]
 
 
 def _methods(results: Results) -> Html:

@@ -9,7 +9,6 @@ from dhsk.kernels.base import Indefinite
 from dhsk.report.markup import Html, code, section, tag
 from dhsk.report.words import metric, score
 from dhsk.results.asked import Fitting, StratifiedFolds
-from dhsk.results.baselines import Baseline
 from dhsk.results.columns import MAP_OF, Cell, bare, is_rest, prefix_of
 from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import Results
@@ -93,21 +92,6 @@ def call(made: Any) -> str:
         if getattr(made, field.name) != field.default
     ]
     return f"dhsk.{type(made).__name__}({', '.join(given)})"
-
-
-def common_method(results: Results, baseline: Baseline) -> list[str]:
-    """Return lines of Python that fit a common method as its folds were, to samples X, y."""
-    weight, made = _setting(results, "class_weight", None), baseline.code
-    if not isinstance(weight, str):
-        return [f"model = {made}.fit(X, y)"]
-    # Not as class_weight: one-vs-rest classifiers leave the weight of the rest at 1 by that.
-    last = re.search(r"(\w+)\([^()]*\)\)$", made)  # of the pipeline's steps
-    step = f"{last[1].lower()}__" if last else ""
-    return [
-        "from sklearn.utils.class_weight import compute_sample_weight",
-        f"weights = compute_sample_weight({weight!r}, y)",
-        f"model = {made}.fit(X, y, {step}sample_weight=weights)",
-    ]
 
 
 def _estimator_arguments(results: Results) -> list[str]:

@@ -97,7 +97,7 @@ def kernels_of(
     chosen = candidates(square, time_scale, kernels, sphere_map)
     for kernel in chosen:
         check_semidefinite(kernel, indefinite)
-    if isinstance(square, Samples) and not (default or all(k.spherical for k in chosen)):
+    if isinstance(square, Samples) and not (default or any(k.spherical for k in chosen)):
         warn_of_spread(square)
     return chosen
 

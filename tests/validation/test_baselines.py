@@ -24,7 +24,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import dhsk
 from dhsk.errors import InputError
-from dhsk.report.reproduce import common_method
+from dhsk.report.cells import common_method
 from dhsk.results.baselines import Baseline, Beside
 from dhsk.results.paired import PairedDifference
 from dhsk.validation import baselines
