@@ -18,7 +18,12 @@ from dhsk.models.on_device import combined_on_device
 from dhsk.models.rescaling import kernel_in
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.platt import class_probabilities, one_vs_rest_probabilities
-from dhsk.solvers.problems import REST, MultiClass, Pair, problems_of_classes
+from dhsk.solvers.problems import (
+    MultiClass,
+    classes_of_problems,
+    members_of_classes,
+    problems_of_classes,
+)
 from dhsk.solvers.votes import one_vs_rest, vote
 
 NORMALS_BYTES: Final = 1 << 26
@@ -84,20 +89,22 @@ class Expansion:
     """Intercepts of the problems, (problems,)."""
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], fits: Sequence[Fit], codes: Indices) -> "Expansion":
+    def of(cls, fits: Sequence[Fit], codes: Indices, multi_class: MultiClass) -> "Expansion":
         """Join a fit for each problem; codes are the classes of all samples from 0, (N,)."""
-        used = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
-        support = np.unique(np.concatenate(used))
-        support = support[np.argsort(codes[support], kind="stable")]
-        place = np.zeros(len(codes), np.intp)
-        place[support] = np.arange(len(support))
-        k = int(codes.max()) + 1
-        dual_coef = np.zeros((k if pairs[0].second == REST else k - 1, len(support)))
-        for pair, fit, members in zip(pairs, fits, used, strict=True):
-            row: Any = pair.first
-            if pair.second != REST:
-                row = np.where(codes[members] == pair.first, pair.second - 1, pair.first)
-            dual_coef[row, place[members]] = fit.coef
+        classes = members_of_classes(codes)
+        k, sizes, samples = len(classes), np.array([*map(len, classes)]), np.concatenate(classes)
+        pairs = np.array(classes_of_problems(k, multi_class))
+        first, second = pairs.repeat([len(fit.support) for fit in fits], axis=0).T
+        row, used = first, np.concatenate([fit.support for fit in fits])
+        if multi_class == "ovo":  # samples of the first class of a pair, and then of the second
+            inside = used < sizes[first]
+            starts = np.cumsum(sizes) - sizes
+            used = used + np.where(inside, starts[first], starts[second] - sizes[first])
+            row = np.where(inside, second - 1, first)
+        places, used = np.unique(used, return_inverse=True)
+        support = samples[places]
+        dual_coef = np.zeros((k if multi_class == "ovr" else k - 1, len(support)))
+        dual_coef[row, used] = np.concatenate([fit.coef for fit in fits])
         return cls(
             support=support,
             n_support=np.bincount(codes[support], minlength=k),

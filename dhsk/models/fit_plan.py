@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
+from dhsk.arrays import Indices
 from dhsk.errors import BudgetError
 from dhsk.execution.memory import Allowance, MemoryNeed, Share, share_memory
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
@@ -17,7 +18,7 @@ from dhsk.models.sources import RowsShape, edge_for, evaluation_bytes
 from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.block_steps import BLOCK
 from dhsk.solvers.pairs import STEPPED_COLUMNS, Way
-from dhsk.solvers.problems import MultiClass, Pair
+from dhsk.solvers.problems import MultiClass
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import PRODUCT_BYTES
 from dhsk.solvers.whole import FINE_SAMPLES
@@ -84,22 +85,12 @@ class FitCounts:
     """Entries of each class with itself."""
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], n: int) -> "FitCounts":
-        """Count problems on n samples."""
-        columns = pairs[0].dual.shape[0]
-        sizes = {c: count for pair in pairs for c, count in pair.sizes.items()}.values()
-        squares = sum(count**2 for count in sizes)
-        return cls(
-            n=n,
-            pairs=len(pairs),
-            most=max(len(pair.members) for pair in pairs),
-            least=min(len(pair.members) for pair in pairs),
-            columns=columns,
-            folds=columns // pairs[0].dual.chain,
-            box_bytes=sum(pair.dual.boxes.nbytes for pair in pairs),
-            entries=(sum(sizes) ** 2 + squares) // 2,
-            squares=squares,
-        )
+    def of(
+        cls, codes: Indices, folds: int, values_of_C: int, multi_class: MultiClass
+    ) -> "FitCounts":
+        """Count the problems of samples with these classes, -1 for those that are left out."""
+        sizes = np.bincount(codes[codes >= 0]).tolist()
+        return replace(cls.of_classes(sizes, folds, values_of_C, multi_class), n=len(codes))
 
     @classmethod
     def of_classes(

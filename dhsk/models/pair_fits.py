@@ -118,24 +118,28 @@ class PairSolver:
         """Solve the problems of some kernels; yield each index and its fits once complete."""
         found: dict[int, dict[PairPart, tuple[list[Fit], float]]] = {k: {} for k in wanted}
         kept: dict[PairPart, Solved] = {}
-        missing = []
+        missing, whole = [], {k: self._whole(k) for k in wanted}
         for part in (part for k in wanted for part in self._parts(k)):
-            entry = self.entries.get(self._name_of(part), fits_of_entry)
+            entry = None
+            if self.entries.folder is not None:
+                entry = self.entries.get(self._name_of(part), fits_of_entry)
             if entry is not None:
                 kept[part] = part, entry[0], entry[1]
-            if entry is None or not self._whole(part.kernel):
+            if entry is None or not whole[part.kernel]:
                 missing.append(part)
             else:
                 found[part.kernel][part] = entry[0], entry[1]
                 self.on_fits(len(entry[0]), True)
         yield from ((k, self._joined(found.pop(k), k)) for k in wanted if self._complete(found, k))
-        for part, fits, radius2 in self._solve(missing, kept):
-            if part not in kept and self.entries.folder is not None:
-                self.entries.put(self._name_of(part), *entry_of_fits(fits, radius2))
-            found[part.kernel][part] = fits, radius2
-            self.on_fits(len(fits), part in kept)
-            if self._complete(found, part.kernel):
-                yield part.kernel, self._joined(found.pop(part.kernel), part.kernel)
+        for together in self._solve(missing, kept):
+            for part, fits, radius2 in together:
+                if part not in kept and self.entries.folder is not None:
+                    self.entries.put(self._name_of(part), *entry_of_fits(fits, radius2))
+                found[part.kernel][part] = fits, radius2
+            self.on_fits(sum(len(fits) for _, fits, _ in together), together[0][0] in kept)
+            for k in {part.kernel for part, *_ in together}:
+                if self._complete(found, k):
+                    yield k, self._joined(found.pop(k), k)
 
     def held_out(self, k: int, solved: PairFits, folds: Sequence[Indices]) -> Iterator[Floats]:
         """Decisions of a kernel's fits for the held-out samples of each fold.
@@ -288,13 +292,15 @@ class PairSolver:
 
     def _solve(
         self, parts: Sequence[PairPart], kept: Mapping[PairPart, Solved]
-    ) -> Iterator[tuple[PairPart, list[Fit], float]]:
-        """Parts in order of completion: on whole matrices, and then the others by kernel.
+    ) -> Iterator[list[Solved]]:
+        """Parts, those of a task together: on whole matrices, and then the others by kernel.
 
-        Of others that share columns, those that are left to whole matrices may be `kept`.
+        They come as they finish. Of others that share columns, those that are left to whole
+        matrices may be `kept`.
         """
         room, executor = self.share.room, self.executor
-        small = [part for part in parts if self._whole(part.kernel)]
+        whole = {k: self._whole(k) for k in {part.kernel for part in parts}}
+        small = [part for part in parts if whole[part.kernel]]
         if self.share.shared:  # the small ones run beside the large ones
             turn = {part.kernel: number for number, part in reversed([*enumerate(small)])}
             small.sort(key=lambda part: (turn[part.kernel], -self._problems.sizes[part.pair]))
@@ -315,25 +321,24 @@ class PairSolver:
             for found in executor.run(solve_parts, own):
                 size = self._bytes_of([part for part, *_ in found])
                 admission.release(size)
+                done = [one for one in found if not isinstance(one, Unsolved)]
                 for one in found:
                     if isinstance(one, Unsolved):
                         begun.put(one)
                         admission.waiting.append((size, [one.key]))
-                        continue
-                    yield one
-                    begun.drop(one[0])
-        others = (part for part in parts if not self._whole(part.kernel))
+                if done:
+                    yield done
+                for part, *_ in done:
+                    begun.drop(part)
+        others = (part for part in parts if not whole[part.kernel])
         for _, some in groupby(others, key=lambda part: part.kernel):
             group = list(some)
-            yield from solve_pairs(
-                map(self._problems.task, group),
-                self.tol,
-                room,
-                executor,
-                fine=self.fine,
-                watch=replace(self.watch, name=self._rounds_of(group)),
-                found=kept,
-            )
+            watch = replace(self.watch, name=self._rounds_of(group))
+            tasks = map(self._problems.task, group)
+            for one in solve_pairs(
+                tasks, self.tol, room, executor, fine=self.fine, watch=watch, found=kept
+            ):
+                yield [one]
 
     def _begun_of(self, parts: Sequence[PairPart], begun: BegunPairs) -> list[BegunPair | None]:
         """What is done of each part."""

@@ -115,7 +115,9 @@ class SharedProblems:
         """Problems of a part, on its matrix, of which some may be done."""
         problem = self.problems[part.kernel]
         C = [value * problem.unit for value in problem.C]
-        pair = make_pair(self.pairs[part.pair], self.classes, self.weights[list(part.folds)], C)
+        every = len(part.folds) == len(self.weights)
+        weights = self.weights if every else self.weights[list(part.folds)]
+        pair = make_pair(self.pairs[part.pair], self.classes, weights, C)
         ball = self.balls and 0 in part.folds  # the same for every fold
         return PairTask(part, problem.source, pair, ball, begun)
 

@@ -91,6 +91,8 @@ def warn_of_few_digits(G: GramMatrix, spread: float) -> None:
 
 def fit_of_kernel(fit: Fit, unit: float) -> Fit:
     """Fit on the kernel, from one on its stretched matrix."""
+    if unit == 1.0:
+        return fit
     return replace(
         fit, coef=fit.coef / unit, objective=fit.objective / unit, norm2=fit.norm2 / unit
     )

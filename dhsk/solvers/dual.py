@@ -180,11 +180,11 @@ def start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> Non
     The objective along t b is t s'b - t^2 b'Kb/2.
     """
     before, larger = (b[column - 1], f[column - 1]), (b[column], f[column])
-    _scale_into_box(dual.sign, dual.boxes[column - 1], dual.boxes[column], before, larger)
+    scale_into_box(dual.sign, dual.boxes[column - 1], dual.boxes[column], before, larger)
 
 
 @compiled(error_model="numpy")
-def _scale_into_box(
+def scale_into_box(
     sign: Floats,
     small: Floats,
     large: Floats,
@@ -214,19 +214,19 @@ def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
     column is summed in the order of its own coefficients.
     """
     f = np.broadcast_to(dual.sign, b.shape).copy()
-    _subtract_products(K, b, f)
+    subtract_products(K, b, f)
     return f
 
 
 def differences(K: NDArray[Any], linear: Floats, b: Floats) -> Floats:
     """What linear - K b is for one column, (n,), as of `gradient`."""
     f = linear.astype(np.float64)
-    _subtract_products(K, b[None], f[None])
+    subtract_products(K, b[None], f[None])
     return f
 
 
 @compiled(error_model="numpy")
-def _subtract_products(K: NDArray[Any], b: Floats, f: Floats) -> None:
+def subtract_products(K: NDArray[Any], b: Floats, f: Floats) -> None:
     """Subtract K b from f, for each column, by the rows of its coefficients, four at a time.
 
     Measured on 1,000 samples and 25 columns, a third of them not 0: 0.7 of the time of one matrix
@@ -276,7 +276,7 @@ def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tu
     if dual.trivial(column):
         only = dual.sign[dual.boxes[column] > 0]
         return 0.0, float(only[0]) if only.size else 0.0
-    violation, intercept = _judge(dual.sign, dual.boxes[column], b, f)
+    violation, intercept = judge(dual.sign, dual.boxes[column], b, f)
     return float(violation), float(intercept)
 
 
@@ -305,7 +305,7 @@ def least_violation(b: Floats, f: Floats, tol: float, entry: float) -> float:
 
 def _certify(dual: Dual, column: int, b: Floats, f: Floats, work: Floats, tol: float) -> Fit:
     violation, intercept = violation_and_intercept(dual, column, b, f)
-    norm2, objective, loss = _objective(dual.sign, dual.boxes[column], b, f, intercept)
+    norm2, objective, loss = objective_of(dual.sign, dual.boxes[column], b, f, intercept)
     primal = norm2 / 2 + loss
     support = np.flatnonzero(b)
     return Fit(
@@ -323,7 +323,7 @@ def _certify(dual: Dual, column: int, b: Floats, f: Floats, work: Floats, tol: f
 
 
 @compiled(error_model="numpy")
-def _judge(sign: Floats, box: Floats, b: Floats, f: Floats) -> tuple[float, float]:
+def judge(sign: Floats, box: Floats, b: Floats, f: Floats) -> tuple[float, float]:
     """Compiled part of `violation_and_intercept`."""
     highest, lowest, total, free = -np.inf, np.inf, 0.0, 0
     for i in range(len(sign)):
@@ -339,7 +339,7 @@ def _judge(sign: Floats, box: Floats, b: Floats, f: Floats) -> tuple[float, floa
 
 
 @compiled(error_model="numpy")
-def _objective(
+def objective_of(
     sign: Floats, box: Floats, b: Floats, f: Floats, intercept: float
 ) -> tuple[float, float, float]:
     """Squared norm of the normal vector, dual objective, and C times the hinge losses."""

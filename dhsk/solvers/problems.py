@@ -124,11 +124,13 @@ def make_pair(
     values_of_C: Sequence[float],
 ) -> Pair:
     """One of the problems that `make_pairs` has; classes are their samples."""
-    own = range(len(classes)) if pair[1] == REST else pair
-    members = np.concatenate([classes[c] for c in own])
-    sign = np.repeat([1.0 if c == pair[0] else -1.0 for c in own], [len(classes[c]) for c in own])
+    own = classes if pair[1] == REST else [classes[c] for c in pair]
+    members, first = np.concatenate(own), pair[0] if pair[1] == REST else 0
+    sign = np.full(len(members), -1.0)
+    start = sum(map(len, own[:first]))
+    sign[start : start + len(own[first])] = 1.0
     factors = np.asarray(values_of_C)[:, None]
-    boxes = np.concatenate([weight[members] * factors for weight in weights])
+    boxes = (weights[:, None, members] * factors).reshape(-1, len(members))
     return Pair(*pair, members, Dual(sign, boxes, len(factors)))
 
 

@@ -152,7 +152,7 @@ def ascend(
     while True:
         state = _state_of(K, f, tol)
         own, most = diagonal.astype(state.dtype, copy=False), min(chunk, max_steps - steps)
-        done, violation = _ascend(K, own, bounds, b, state, limits, most)
+        done, violation = ascend_in_chunk(K, own, bounds, b, state, limits, most)
         f[:] = state  # the same array in float64
         steps += done
         if done < chunk or steps == max_steps:
@@ -173,7 +173,7 @@ def type_of_state(dtype: "np.dtype[Any]", f: Floats, tol: float) -> "np.dtype[An
 
 
 @compiled(error_model="numpy")
-def _ascend(
+def ascend_in_chunk(
     K: NDArray[Any],
     diagonal: Floats,
     bounds: tuple[Floats, Floats],
@@ -311,7 +311,8 @@ def partner(
     if place >= 0:
         for k in range(place, place + BLOCK):
             d = highest - (f[k] + shrink[k])  # rounded as in the block: 0 of the variable itself
-            gain = d * d / max(own + diagonal[k] - 2.0 * row[k], SMALLEST_CURVATURE)
-            if d > 0.0 and gain > best:
-                best, found = gain, k
+            if d > 0.0:  # most are not, in a small problem
+                gain = d * d / max(own + diagonal[k] - 2.0 * row[k], SMALLEST_CURVATURE)
+                if gain > best:
+                    best, found = gain, k
     return found, lowest

@@ -22,6 +22,7 @@ from dhsk.solvers.dual import (
     unfinished,
 )
 from dhsk.solvers.problems import Pair
+from dhsk.solvers.small import fits_of_small, is_small
 from dhsk.solvers.smo import SINGLE_TOLERANCE, largest_entry, matrix_bytes
 from dhsk.solvers.sources import Source
 
@@ -186,8 +187,14 @@ def solve_whole(
     model that is kept: in a grid, where the steps take most of the time, tol is enough.
     """
     block = block or Block(task.source.block(task.pair.members))
-    begun = BegunPair.of(task.pair.dual) if task.begun is None else task.begun.copy()
-    fits = _improved(block, task.pair.dual, begun, tol, fine)
+    fits = None
+    if task.begun is None and is_small(block.K):
+        tols = tol, FINE_TOLERANCE if fine else 0.0
+        limits = _POLISHES, MORE_STEPS
+        fits = fits_of_small(block.K, task.pair.dual, tols, limits, block.entry)
+    if fits is None:
+        begun = BegunPair.of(task.pair.dual) if task.begun is None else task.begun.copy()
+        fits = _improved(block, task.pair.dual, begun, tol, fine)
     if fits is None:
         return Unsolved(task.key, begun)
     return task.key, fits, block.radius2 if task.ball else 0.0

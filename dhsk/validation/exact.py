@@ -38,7 +38,7 @@ from dhsk.solvers.ball import balls_about_few
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.eigenvalues import SMALL, leading_eigenvalues
 from dhsk.solvers.pairs import Way
-from dhsk.solvers.problems import REST, MultiClass, make_pairs, members_of_classes
+from dhsk.solvers.problems import REST, MultiClass, members_of_classes
 from dhsk.solvers.sources import ArraySource
 from dhsk.solvers.together import PREFIX
 from dhsk.validation.cells import Cells, certificate, rows_of_kernel
@@ -105,7 +105,7 @@ class ExactEngine:
         square = matrices.square
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
         # The last way has the largest matrices.
-        counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C, grid.ways[-1]), len(grid.y))
+        counts = FitCounts.of(grid.y, len(grid.weights), len(grid.C), grid.ways[-1])
         self._way: Way | None = None
         self._layout = ""
         self._plan = self._plan_of(counts, dtype, max(1, n_kernels))
@@ -263,7 +263,7 @@ class ExactEngine:
         """Solver of all problems on some matrices."""
         problems = fits.named_problems
         source, y = problems[0].source, self._grid.y
-        counts = FitCounts.of(make_pairs(y, weights, problems[0].C, fits.way), source.n)
+        counts = FitCounts.of(y, len(weights), len(problems[0].C), fits.way)
         way = "coordinates" if fits.on_rows else self._way
         plan = plan_fits(counts, source.dtype, len(problems), self._resources, way)
         balls = way is None

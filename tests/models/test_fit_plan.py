@@ -40,11 +40,9 @@ def plan(
     kernels: int = 1,
 ) -> Share:
     """Plan of classes of equal size."""
-    pairs = make_pairs(
-        np.arange(n) % classes, np.ones((folds, n)), [1.0 + k for k in range(values)]
-    )
+    counts = FitCounts.of(np.arange(n) % classes, folds, values, "ovo")
     resources = Resources(workers, threads, int(memory))
-    return plan_fits(FitCounts.of(pairs, n), np.dtype(dtype), kernels, resources)
+    return plan_fits(counts, np.dtype(dtype), kernels, resources)
 
 
 def fits_and_tasks(found: Share) -> list[int]:
@@ -100,7 +98,13 @@ def test_never_above_the_memory(n: int, classes: int, dtype: Any, **given: Any) 
 def test_classes_of_equal_size_are_counted_without_samples(n: int, classes: int, way: Any) -> None:
     """What a plan on paper counts is what there is."""
     pairs = make_pairs(np.arange(n) % classes, np.ones((5, n)), [1.0, 2.0, 3.0], way)
-    assert FitCounts.of_classes(equal_classes(n, classes), 5, 3, way) == FitCounts.of(pairs, n)
+    counts = FitCounts.of_classes(equal_classes(n, classes), 5, 3, way)
+    assert counts == FitCounts.of(np.arange(n) % classes, 5, 3, way)
+    assert counts.pairs == len(pairs)
+    assert (counts.columns, counts.folds) == (15, 5)
+    sizes = [len(pair.members) for pair in pairs]
+    assert (counts.most, counts.least) == (max(sizes), min(sizes))
+    assert counts.box_bytes == sum(pair.dual.boxes.nbytes for pair in pairs)
 
 
 def test_threads_are_used_where_memory_is_ample() -> None:

@@ -50,6 +50,7 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dhsk.solvers.dual.CHANGES_OF_TASK", 1)
     monkeypatch.setattr("dhsk.solvers.dual.STEPS_OF_TASK", 1)
     monkeypatch.setattr("dhsk.solvers.whole.FINE_SAMPLES", 32)
+    monkeypatch.setattr("dhsk.solvers.small.SMALL_SAMPLES", 32)
 
 
 class Source(ArraySource):
