@@ -134,8 +134,9 @@ def _words(square: Square, grid: Grid, kernels: Sequence[Kernel], *, look: bool,
     n, dim = square.shape
     samples = f"{n:,} samples" + (f" of {dim:,} features" if isinstance(square, Samples) else "")
     search = ", then a search" if look else ""
+    way = " (each against the rest only)" if grid.ways == ("ovr",) else ""
     return (
-        f"{samples}, {len(grid.classes)} classes, {counted(max(1, len(kernels)), 'kernel')} x "
+        f"{samples}, {len(grid.classes)} classes{way}, {counted(max(1, len(kernels)), 'kernel')} x "
         f"{len(grid.C)} C x {len(grid.folds)} folds{search}{how}"
     )
 

@@ -14,6 +14,7 @@ import dhsk
 from dhsk.errors import InputError
 from dhsk.results.columns import ONE_VS_REST, Row
 from dhsk.results.paired import FoldSizes
+from dhsk.validation.grid import MANY_PAIRS, ways_of
 from dhsk.validation.halving import Survivors
 
 X, Y = (part[:400] for part in load_digits(return_X_y=True))
@@ -151,3 +152,12 @@ def test_another_name_is_refused() -> None:
     """Before any work."""
     with pytest.raises(InputError, match='"auto", "ovo" or "ovr", got \'all\''):
         grid(multi_class="all")
+
+
+def test_a_search_of_many_classes_tries_no_pairs() -> None:
+    """Of 64 classes there are more than are worth it, of 63 not; who asks for them gets them."""
+    assert 63 * 62 // 2 <= MANY_PAIRS < 64 * 63 // 2
+    assert ways_of("auto", 63, search=True) == ("ovo", "ovr")
+    assert ways_of("auto", 64, search=True) == ("ovr",)
+    assert ways_of("auto", 64, search=False) == ("ovo",)
+    assert ways_of("ovo", 64, search=True) == ("ovo",)
