@@ -75,8 +75,9 @@ def warn_of_spread(samples: Samples) -> None:
     rows = first_rows(samples)
     if not isinstance(rows, np.ndarray) or rows.shape[1] < 3 or not np.isfinite(rows).all():
         return
-    variances = rows.var(axis=0)
-    column, total = int(variances.argmax()), variances.sum()
+    with np.errstate(over="ignore", invalid="ignore"):  # kernels refuse values that overflow
+        variances = rows.var(axis=0, dtype=np.float64)
+        column, total = int(variances.argmax()), variances.sum()
     if not 0 < total < np.inf or variances[column] < _HEAVY * total:
         return
     names = samples.feature_names

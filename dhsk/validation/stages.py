@@ -3,13 +3,20 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
-from dhsk.kernels import CosineKernel, HeatKernel, Kernel, LinearKernel
+from dhsk.kernels import (
+    CosineKernel,
+    GaussianKernel,
+    HeatKernel,
+    Kernel,
+    LinearKernel,
+    PolynomialKernel,
+)
 from dhsk.kernels.base import Indefinite, check_semidefinite, parse_indefinite
 from dhsk.results.columns import ONE_VS_REST, Cell, Row, grouped, is_rest, rows_by_point, summarise
 from dhsk.results.decision import highest
@@ -89,15 +96,14 @@ def kernels_of(
         return []
     if precomputed:
         raise InputError("a GramMatrix has its kernels: give others, or none, not 'precomputed'")
-    default = is_default(square, time_scale, kernels)
-    if default:
+    if is_default(square, time_scale, kernels):
         time_scale, kernels = "auto", _baselines(square, sphere_map)
     if isinstance(time_scale, str):
         time_scale = first_scales(square, sphere_map, zero_rows)
     chosen = candidates(square, time_scale, kernels, sphere_map)
     for kernel in chosen:
         check_semidefinite(kernel, indefinite)
-    if isinstance(square, Samples) and not (default or any(k.spherical for k in chosen)):
+    if isinstance(square, Samples) and all(isinstance(k, OF_COLUMNS) for k in chosen):
         warn_of_spread(square)
     return chosen
 
@@ -114,6 +120,10 @@ def _baselines(square: GramMatrix | Samples, sphere_map: SphereMap | None) -> Ke
     if differ_in_depth(first_rows(counts)):
         return [CosineKernel()]
     return [CosineKernel(), LinearKernel()]
+
+
+OF_COLUMNS: Final = (GaussianKernel, LinearKernel, PolynomialKernel)
+"""Kernels of samples as they are, whose columns should have one unit."""
 
 
 @dataclass(frozen=True)

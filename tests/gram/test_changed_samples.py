@@ -93,7 +93,9 @@ def a_csv(folder: Path, old: Any, new: Any) -> tuple[Any, Change]:
     """A table whose numbers have the same length."""
 
     def write(path: Path, X: Any) -> None:
-        np.savetxt(path, X, delimiter=",", fmt="%05.1f", header="a" + ",b" * (DIM - 1))
+        np.savetxt(
+            path, X, delimiter=",", fmt="%05.1f", header=",".join(f"f{k:02}" for k in range(DIM))
+        )
 
     write(folder / "x.csv", old)
     return folder / "x.csv", lambda: keeping_time(folder / "x.csv", lambda p: write(p, new))
