@@ -1,7 +1,6 @@
 """The matrix of a kernel on rows in memory, of which those of classes are kept."""
 
-from collections.abc import Iterator, Sequence
-from threading import Lock
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -9,23 +8,11 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.execution.limits import core_count
-from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel
 from dhsk.models.sources import RowsSource
-from dhsk.solvers.small import SMALL_SAMPLES
 from dhsk.solvers.smo import padded
-from dhsk.solvers.sources import (
-    Combination,
-    Panel,
-    Source,
-    fill_symmetric,
-    gathered,
-)
-
-WHOLE_SAMPLES: Final = 4096
-"""Most samples whose whole matrix is kept if all pairs are small: blocks of some samples then cost
-more calls than entries."""
+from dhsk.solvers.sources import Combination, Panel, Source, fill_symmetric, gathered
 
 KEEP_COLUMNS: Final = 0.5
 """Share of a class's columns, added up over its pairs, from which on its matrix is kept."""
@@ -53,22 +40,12 @@ class ClassesSource(RowsSource):
         self._place = np.zeros(len(codes), np.intp)
         for own in self._of_class:
             self._place[own] = np.arange(len(own))
-        self._is_small = self.keeps_whole(list(map(len, self._of_class)))
-        self._lock = Lock()
-        self._all: NDArray[Any] | None = None
         self._kept: dict[int, NDArray[Any]] = {}
         self._keeps = False
 
     @staticmethod
-    def keeps_whole(sizes: Sequence[int]) -> bool:
-        """Whether the whole matrix of classes of these sizes is kept."""
-        return sum(sizes) <= WHOLE_SAMPLES and sum(sorted(sizes)[-2:]) <= SMALL_SAMPLES
-
-    @classmethod
-    def bytes_of(cls, sizes: Sequence[int], itemsize: int) -> int:
-        """Bytes of the matrices that are kept of classes of these sizes."""
-        if cls.keeps_whole(sizes):
-            return sum(sizes) * padded(sum(sizes)) * itemsize
+    def bytes_of(sizes: Iterable[int], itemsize: int) -> int:
+        """Bytes of the matrices of classes of these sizes."""
         return sum(n * padded(n) for n in sizes) * itemsize
 
     def expect_columns(self, share: float) -> None:
@@ -82,10 +59,6 @@ class ClassesSource(RowsSource):
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, class by class."""
-        if self._is_small:
-            K = np.zeros((len(members), padded(len(members))), self.dtype)
-            gathered(self._whole(), members, members, K.dtype, K[:, : len(members)])
-            return K
         ends = np.flatnonzero(np.diff(self._codes[members], append=-1)) + 1
         runs = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
         if not self._keeps and any(not self._is_whole(members[run]) for run in runs):
@@ -97,14 +70,6 @@ class ClassesSource(RowsSource):
             for other in runs[number + 1 :]:
                 self._fill_between(K, members, run, other)
         return K
-
-    def _whole(self) -> NDArray[Any]:
-        """Matrix of all samples, which the first task computes."""
-        with self._lock:
-            if self._all is None:
-                with one_blas_thread():
-                    self._all = super().block(np.arange(self.n))
-            return self._all
 
     def _class(self, members: Indices) -> int:
         return int(self._codes[members[0]])

@@ -19,6 +19,7 @@ from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.block_steps import BLOCK
 from dhsk.solvers.pairs import STEPPED_COLUMNS, Way
 from dhsk.solvers.problems import MultiClass
+from dhsk.solvers.small import SMALL_SAMPLES
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import PRODUCT_BYTES
 from dhsk.solvers.whole import FINE_SAMPLES
@@ -257,6 +258,16 @@ _SET_BYTES: Final = 78
 a set. Measured on ten million samples: 110 with the vectors, at the peak."""
 
 
+WHOLE_SAMPLES: Final = 4096
+"""Most samples whose whole matrix is kept if all pairs are small: blocks of a few samples each then
+cost more calls than entries."""
+
+
+def keeps_whole(sizes: Sequence[int]) -> bool:
+    """Whether fits of pairs of classes of these sizes share the matrix of all samples."""
+    return sum(sizes) <= WHOLE_SAMPLES and sum(sorted(sizes)[-2:]) <= SMALL_SAMPLES
+
+
 def plan_exact(
     rows: RowsShape,
     counts: FitCounts,
@@ -281,7 +292,7 @@ def plan_exact(
         vectors += _SET_BYTES * counts.most
         copied = min(copied, math.isqrt(left // rows.itemsize)) if counts.pairs == 1 else copied
     beside = copied * rows.mapped_bytes // rows.n + evaluated + vectors
-    kept = ClassesSource.bytes_of(sizes, rows.itemsize)
+    kept = ClassesSource.bytes_of([rows.n] if keeps_whole(sizes) else sizes, rows.itemsize)
     keep = counts.pairs > 1 and kept + allowed.cores * (matrix + beside) <= left
     if counts.pairs * counts.columns <= STEPPED_COLUMNS and not whole:
         matrix = min(matrix, _bytes_of_steps(rows, counts.most))

@@ -24,7 +24,13 @@ from dhsk.models.base import training_notes
 from dhsk.models.classes_source import ClassesSource
 from dhsk.models.exact import Certificates, Expansion, SvcModel
 from dhsk.models.exact_checkpoint import PREFIX, kept_share, name_of_training, progress_of
-from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits, share_of_fits
+from dhsk.models.fit_plan import (
+    FitCounts,
+    keeps_whole,
+    plan_exact,
+    plan_fits,
+    share_of_fits,
+)
 from dhsk.models.given import given_matrix
 from dhsk.models.gram_source import GramSource
 from dhsk.models.limited import LimitedSolver
@@ -171,6 +177,10 @@ def _in_memory(
     source: Source
     if problem.multi_class == "ovr":  # one matrix for all tasks, which wait for it
         source = RowsSource(rows, kernel, allowed.cores, share.rows)
+    elif share.held and keeps_whole(sizes):
+        n = rows.shape[0]
+        K = RowsSource(rows, kernel, allowed.cores, share.rows).block(np.arange(n))
+        source = ArraySource(K[:, :n])
     elif share.held:
         source = ClassesSource(rows, kernel, problem.codes, share.threads, share.rows)
     else:

@@ -273,9 +273,6 @@ def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tu
     interval that the others allow. If only one class has samples it is 1 for the first and -1 for
     the second.
     """
-    if dual.trivial(column):
-        only = dual.sign[dual.boxes[column] > 0]
-        return 0.0, float(only[0]) if only.size else 0.0
     violation, intercept = judge(dual.sign, dual.boxes[column], b, f)
     return float(violation), float(intercept)
 
@@ -304,29 +301,46 @@ def least_violation(b: Floats, f: Floats, tol: float, entry: float) -> float:
 
 
 def _certify(dual: Dual, column: int, b: Floats, f: Floats, work: Floats, tol: float) -> Fit:
-    violation, intercept = violation_and_intercept(dual, column, b, f)
-    norm2, objective, loss = objective_of(dual.sign, dual.boxes[column], b, f, intercept)
-    primal = norm2 / 2 + loss
-    support = np.flatnonzero(b)
+    numbers = certificate(dual.sign, dual.boxes[column], b, f)
+    return fit_of(b, numbers, int(work[0]), float(work[1]), tol)
+
+
+def fit_of(b: Floats, numbers: Floats, steps: int, seconds: float, tol: float) -> Fit:
+    """Fit of coefficients b, (n,), with the numbers of `certificate`."""
+    intercept, objective, norm2, violation, gap = numbers.tolist()
+    support = b.nonzero()[0]
     return Fit(
         support=support,
-        coef=b[support].copy(),
+        coef=b[support],
         intercept=intercept,
         objective=objective,
         norm2=norm2,
         violation=violation,
-        gap=(primal - objective) / primal if primal > 0 else 0.0,
-        steps=int(work[0]),
-        seconds=float(work[1]),
+        gap=gap,
+        steps=steps,
+        seconds=seconds,
         converged=violation <= tol,
     )
+
+
+@compiled(error_model="numpy")
+def certificate(sign: Floats, box: Floats, b: Floats, f: Floats) -> Floats:
+    """Intercept, dual objective, squared norm of the normal vector, violation and gap, (5,)."""
+    violation, intercept = judge(sign, box, b, f)
+    norm2, objective, loss = objective_of(sign, box, b, f, intercept)
+    primal = norm2 / 2 + loss
+    gap = (primal - objective) / primal if primal > 0 else 0.0
+    return np.array([intercept, objective, norm2, violation, gap])
 
 
 @compiled(error_model="numpy")
 def judge(sign: Floats, box: Floats, b: Floats, f: Floats) -> tuple[float, float]:
     """Compiled part of `violation_and_intercept`."""
     highest, lowest, total, free = -np.inf, np.inf, 0.0, 0
+    first, second = 0.0, 0.0
     for i in range(len(sign)):
+        if box[i] > 0.0:
+            first, second = max(first, sign[i]), min(second, sign[i])
         signed = sign[i] * box[i]
         grows, shrinks = b[i] < max(signed, 0.0), b[i] > min(signed, 0.0)
         if grows:
@@ -335,6 +349,8 @@ def judge(sign: Floats, box: Floats, b: Floats, f: Floats) -> tuple[float, float
             lowest = min(lowest, f[i])
         if grows and shrinks:
             total, free = total + f[i], free + 1
+    if not second < 0.0 < first:
+        return 0.0, first + second  # of samples of one class, or of none
     return max(0.0, highest - lowest), total / free if free else (highest + lowest) / 2
 
 

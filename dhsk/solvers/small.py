@@ -14,12 +14,20 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
 from dhsk.compiled import compiled
-from dhsk.solvers.dual import Dual, Fit, judge, objective_of, scale_into_box, subtract_products
+from dhsk.solvers.dual import (
+    Dual,
+    Fit,
+    certificate,
+    fit_of,
+    judge,
+    scale_into_box,
+    subtract_products,
+)
 from dhsk.solvers.newton import steps_between
 from dhsk.solvers.smo import ascend_in_chunk, rounding_of, settle
 
 SMALL_SAMPLES: Final = 256
-"""Most samples of a small problem, whose matrix stays in the cache in float64 too."""
+"""Most samples of a small problem, whose matrix takes at most half a megabyte."""
 
 
 def is_small(K: NDArray[Any]) -> bool:
@@ -41,25 +49,10 @@ def fits_of_small(
     if not done:
         return None
     seconds = (perf_counter() - begin) / len(b)
-    fits = []
-    for own, numbers in zip(b, found.tolist(), strict=True):
-        support = own.nonzero()[0]
-        intercept, objective, norm2, violation, gap, steps = numbers
-        fits.append(
-            Fit(
-                support=support,
-                coef=own[support],
-                intercept=intercept,
-                objective=objective,
-                norm2=norm2,
-                violation=violation,
-                gap=gap,
-                steps=int(steps),
-                seconds=seconds,
-                converged=violation <= tols[0],
-            )
-        )
-    return fits
+    return [
+        fit_of(own, numbers[:5], int(numbers[5]), seconds, tols[0])
+        for own, numbers in zip(b, found, strict=True)
+    ]
 
 
 @compiled(error_model="numpy")
@@ -72,7 +65,7 @@ def _solve(
     limits: tuple[int, int, int],
     entry: float,
 ) -> tuple[bool, Floats, Floats]:
-    """Whether all columns are solved, their coefficients, and the numbers of `Fit`, by column."""
+    """Whether all columns are solved, their coefficients, and by column certificate and steps."""
     (columns, n), (polishes, more, chunk) = boxes.shape, limits
     b, f, found = np.zeros((columns, n)), np.zeros((columns, n)), np.zeros((columns, 6))
     diagonal = np.zeros(K.shape[1])
@@ -101,7 +94,7 @@ def _solve(
             if done == chunk:
                 return False, b, found
             steps += done
-        found[c, :5], found[c, 5] = _certificate(sign, box, b[c], f[c]), steps
+        found[c, :5], found[c, 5] = certificate(sign, box, b[c], f[c]), steps
     return True, b, found
 
 
@@ -122,19 +115,3 @@ def _climb(
     f[0] = sign
     subtract_products(K, b, f)
     return steps
-
-
-@compiled(error_model="numpy")
-def _certificate(sign: Floats, box: Floats, b: Floats, f: Floats) -> Floats:
-    """Intercept, objective, squared norm, violation and gap, as `dhsk.solvers.dual.certify`."""
-    highest, lowest = 0.0, 0.0
-    for i in range(len(box)):
-        if box[i] > 0.0:
-            highest, lowest = max(highest, sign[i]), min(lowest, sign[i])
-    violation, intercept = 0.0, highest + lowest  # of samples of one class, or of none
-    if lowest < 0.0 < highest:
-        violation, intercept = judge(sign, box, b, f)
-    norm2, objective, loss = objective_of(sign, box, b, f, intercept)
-    primal = norm2 / 2 + loss
-    gap = (primal - objective) / primal if primal > 0 else 0.0
-    return np.array([intercept, objective, norm2, violation, gap])

@@ -161,7 +161,7 @@ class ArraySource(Source):
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples."""
-        return self._K[members[:, None], repeat_to_padded(members)]
+        return gathered(self._K, members, repeat_to_padded(members), self.dtype)
 
     def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
         """Entries between some samples and groups of samples."""

@@ -289,8 +289,7 @@ class _Trial:
 
 def _too_long(seconds: float) -> str:
     took = rough_seconds(seconds)
-    allowed = f"{LEAST_SECONDS:g} s or a fifth of this run"
-    return f"takes {took}, more than is left of the {allowed} that all such methods may take"
+    return f"takes {took}, and all of them may take {LEAST_SECONDS:g} s or a fifth of this run"
 
 
 def _in_background(task: Callable[[], Any]) -> Any:

@@ -103,7 +103,8 @@ def kernels_of(
     chosen = candidates(square, time_scale, kernels, sphere_map)
     for kernel in chosen:
         check_semidefinite(kernel, indefinite)
-    if isinstance(square, Samples) and all(isinstance(k, OF_COLUMNS) for k in chosen):
+    unmapped = sphere_map in (None, "identity")
+    if isinstance(square, Samples) and unmapped and all(isinstance(k, OF_COLUMNS) for k in chosen):
         warn_of_spread(square)
     return chosen
 
