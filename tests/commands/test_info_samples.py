@@ -136,13 +136,13 @@ def test_labels_are_columns_of_few_values(run: Any, here: None) -> None:
     """Times are none; of words the last, of numbers the only one with few; gaps are said."""
     rng = np.random.default_rng(0)
     lines = [
-        f"{i % 3 + 0.5},2024-01-01 00:00:{i},{'FM'[k]},{'' if i == 3 else i},{'nj'[k]},{k}"
+        f"{i % 3 + 0.5},{'FM'[k]},{'' if i == 3 else i},{'nj'[k]},{k},2024-01-01 00:00:{i}"
         for i, k in enumerate([0, 1] * 30)
     ]
-    Path("t.csv").write_text("\n".join(["a,visit,sex,mass,ill,k", *lines]))
+    Path("t.csv").write_text("\n".join(["a,sex,mass,ill,k,visit", *lines]))
     out = run("info", "t.csv")[1]
     assert "gaps     mass: fill them in to keep them" in out
-    drop = "--drop-column visit --drop-column sex --drop-column mass"
+    drop = "--drop-column sex --drop-column mass --drop-column visit"
     assert f"next:   dhsk cv t.csv --labels t.csv:ill {drop} --out found\n" in out
     x = rng.random((60, 3))
     frame = pd.DataFrame(x, columns=list("abc")).assign(sick=np.arange(60) % 2)

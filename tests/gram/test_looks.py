@@ -179,3 +179,7 @@ def test_a_column_with_most_of_the_variance_is_named() -> None:
     assert warned(lambda: dhsk.SVC().fit(signed, y)) == []
     assert warned(lambda: dhsk.cross_validate(signed / [1, 1, 9, 1], y, **asked)) == []
     assert warned(lambda: dhsk.cross_validate(csr_array(signed), y, **asked)) == []
+    # A map leaves other columns than these.
+    ratios = np.random.default_rng(0).gamma(2, 1, (60, 4)) * [1, 1, 9, 1]
+    assert len(warned(lambda: dhsk.cross_validate(ratios, y, **asked))) == 1
+    assert warned(lambda: dhsk.cross_validate(ratios, y, sphere_map="clr", **asked)) == []
