@@ -12,7 +12,6 @@ from typing import Any, Final, NoReturn
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
-from dhsk.samples.images import values_of
 from dhsk.samples.looks import first_rows, heavy_column, seems
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import AnyVectorizer
@@ -93,17 +92,12 @@ class SamplesFile:
         ]
 
 
-def are_signed(rows: Rows) -> bool:
-    """Whether some values are below 0."""
-    return bool((values_of(rows) < 0).any())
-
-
 def value_notes(
     rows: Rows, names: Sequence[str] | None, counts: str | None = None
 ) -> list[tuple[str, str]]:
     """What values seem to be where others would be better; `counts` is where the file has those."""
     there = f": {counts} may have counts" if counts else ""
-    match "z-scores" if are_signed(rows) else seems(rows):
+    match seems(rows):
         case "z-scores":
             way = there or ": a Gaussian kernel takes them (--kernel gaussian)"
             return [("values", f"below 0 too, as z-scores are{way}")]
@@ -188,6 +182,6 @@ def describe_arrays(
     shape = f"{n:,} x {dim:,}{entries}{'' if header is None else f' {header.dtype}'}"
     first = first_rows(samples)
     notes = value_notes(first, samples.feature_names, counts)
-    facts, signed = {"shape": [n, dim]}, are_signed(first)
+    facts, signed = {"shape": [n, dim]}, seems(first) == "z-scores"
     said = [("samples", shape), *rows, *notes]
     return SamplesFile(words, said, kept, labels, facts=facts, signed=signed)

@@ -22,9 +22,6 @@ _BYTES: Final = 4 * 2**20
 _CLOSE: Final = 1e-3
 """Relative difference from a whole number, or from the same total, that float32 explains."""
 
-_SIGNED: Final = 0.05
-"""Least share of values below 0 in z-scores, of which about half are."""
-
 _HEAVY: Final = 0.5
 """Least share of all values that a column has where its unit hides the others."""
 
@@ -57,10 +54,8 @@ def warn_of_looks(samples: Samples) -> None:
         )
     elif heavy := heavy_column(rows):
         column, share = heavy
-        names = samples.feature_names
-        name = f"{column} (counted from 0)" if names is None else names[column]
         said = (
-            f"have {share:.0%} of the sum of all values in column {name}, which hides the others: "
+            f"have {share:.0%} of the sum of all values in {_named(samples, column)}, which hides the others: "
             "if columns have different units, scale them first, as MinMaxScaler of scikit-learn "
             "does"
         )
@@ -80,11 +75,9 @@ def warn_of_spread(samples: Samples) -> None:
         column, total = int(variances.argmax()), variances.sum()
     if not 0 < total < np.inf or variances[column] < _HEAVY * total:
         return
-    names = samples.feature_names
-    name = f"{column} (counted from 0)" if names is None else names[column]
     warnings.warn(
         f"{samples.source} has {variances[column] / total:.0%} of the variance of all columns in "
-        f"column {name}, which hides the others from Gaussian, linear and polynomial kernels, and "
+        f"{_named(samples, column)}, which hides the others from Gaussian, linear and polynomial kernels, and "
         "fits may take long: if columns have different units, scale them first, as StandardScaler "
         "of scikit-learn does",
         InputWarning,
@@ -92,14 +85,19 @@ def warn_of_spread(samples: Samples) -> None:
     )
 
 
+def _named(samples: Samples, column: int) -> str:
+    names = samples.feature_names
+    return f"column {column} (counted from 0)" if names is None else f"column {names[column]}"
+
+
 def seems(rows: Rows) -> str | None:
     """What rows seem to be: "z-scores" or "logarithms"; None for neither."""
     values = values_of(rows)
     if not values.size or not np.isfinite(values).all():
         return None
-    if (values < 0).mean() > _SIGNED:
+    if (values < 0).any():
         return "z-scores"
-    if rows.shape[0] < 2 or values.min() < 0 or values.max() > _LARGEST:
+    if rows.shape[0] < 2 or values.max() > _LARGEST:
         return None
     if _whole(values) or _same(_totals(rows)):  # counts, or proportions: small p is near expm1(p)
         return None

@@ -18,9 +18,9 @@ from dhsk.samples.format import (
     Asked,
     Documents,
     SamplesFile,
-    are_signed,
     value_notes,
 )
+from dhsk.samples.looks import seems
 from dhsk.samples.names import listed, listed_names, shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import known_features
@@ -233,7 +233,8 @@ def describe_table(
         rows += [("gaps", f"{listed(gaps, SHOWN)}: fill them in to keep them")] if gaps else []
         if numbers:
             values = np.array([list(map(_number, v)) for v in numbers.values()], np.float64).T
-            rows, signed = [*rows, *value_notes(values, list(numbers))], are_signed(values)
+            rows += value_notes(values, list(numbers))
+            signed = seems(values) == "z-scores"
         options = "" if ids is None else f" --id-column {quote(ids)}"
         options += "".join(f" --drop-column {quote(name)}" for name in dropped)
     samples = quote(path if text in (None, own_text) else f"{path}:{text}")
