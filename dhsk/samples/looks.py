@@ -55,9 +55,9 @@ def warn_of_looks(samples: Samples) -> None:
     elif heavy := heavy_column(rows):
         column, share = heavy
         said = (
-            f"have {share:.0%} of the sum of all values in {_named(samples, column)}, which hides the others: "
-            "if columns have different units, scale them first, as MinMaxScaler of scikit-learn "
-            "does"
+            f"have {share:.0%} of the sum of all values in {_named(samples, column)}, which hides "
+            "the others: if columns have different units, scale them first, as MinMaxScaler of "
+            "scikit-learn does"
         )
     else:
         return
@@ -77,9 +77,9 @@ def warn_of_spread(samples: Samples) -> None:
         return
     warnings.warn(
         f"{samples.source} has {variances[column] / total:.0%} of the variance of all columns in "
-        f"{_named(samples, column)}, which hides the others from Gaussian, linear and polynomial kernels, and "
-        "fits may take long: if columns have different units, scale them first, as StandardScaler "
-        "of scikit-learn does",
+        f"{_named(samples, column)}, which hides the others from Gaussian, linear and polynomial "
+        "kernels, and fits may take long: if columns have different units, scale them first, as "
+        "StandardScaler of scikit-learn does",
         InputWarning,
         stacklevel=frames_inside(),
     )
