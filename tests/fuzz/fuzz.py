@@ -10,6 +10,7 @@ take longer than a minute, warn of arithmetic, or print a traceback.
 """
 
 import argparse
+import faulthandler
 import io
 import logging
 import os
@@ -53,6 +54,9 @@ from dhsk.__main__ import main  # noqa: E402
 
 SECONDS = 60
 """Longest a case may take."""
+
+STUCK_SECONDS = 4 * SECONDS
+"""Longest until a case that cannot be interrupted ends the program, which then tells its stacks."""
 
 BYTES = 12 * 2**30
 """Most address space: what asks for more gets a MemoryError."""
@@ -194,11 +198,13 @@ def fuzz(seed: int, numbers: range) -> int:
             dashboard_address="127.0.0.1:0", set_as_default=False,
         ) as client:  # fmt: skip
             for number in numbers:
+                faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True, file=STDERR)
                 described, fault = run(number, seed, base, client.scheduler.address)
                 if fault is not None:
                     faults += 1
                     print(f"--- case {number}: {described}\n{fault}", flush=True)
             os.chdir("/")
+            faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True, file=STDERR)  # of the end
     print(f"{len(numbers)} cases of seed {seed}: {faults} faults")
     return faults
 
