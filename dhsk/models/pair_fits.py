@@ -35,6 +35,7 @@ from dhsk.solvers.problems import (
     problems_of_classes,
 )
 from dhsk.solvers.smo import matrix_bytes
+from dhsk.solvers.task_groups import in_groups, seconds_on_matrix
 from dhsk.solvers.whole import (
     BegunPair,
     BegunPairs,
@@ -44,17 +45,6 @@ from dhsk.solvers.whole import (
 
 DECIDED_TASKS: Final = 2
 """Number of tasks of held-out decisions a thread, where parts are small."""
-
-MANY_TASKS: Final = 25
-"""Number of tasks a thread from which on they are of several small problems each.
-
-A client with its scheduler takes 6 ms of processor time a task: 315 problems of 1,100 samples took
-1.03 times as long in 52 tasks a thread.
-"""
-
-FEW_SAMPLES: Final = 2048
-"""Most samples of a small problem, a fraction of a second of work."""
-
 
 DECIDED_BYTES: Final = 1 << 27
 """Bytes of the coefficients of the folds that share a pass for held-out decisions, and of the sums
@@ -68,6 +58,9 @@ DECIDED_ENTRIES: Final = 1 << 28
 
 KEPT_SECONDS: Final = 1.0
 """Least time of decisions that go into the checkpoint."""
+
+UNKEPT_SECONDS: Final = 5.0
+"""Seconds of fits that a call does not keep: of small problems an entry each takes as long."""
 
 
 @dataclass(eq=False)
@@ -131,9 +124,11 @@ class PairSolver:
                 found[part.kernel][part] = entry[0], entry[1]
                 self.on_fits(len(entry[0]), True)
         yield from ((k, self._joined(found.pop(k), k)) for k in wanted if self._complete(found, k))
+        unkept = UNKEPT_SECONDS
         for together in self._solve(missing, kept):
             for part, fits, radius2 in together:
-                if part not in kept and self.entries.folder is not None:
+                unkept -= sum(fit.seconds for fit in fits)
+                if part not in kept and self.entries.folder is not None and unkept < 0:
                     self.entries.put(self._name_of(part), *entry_of_fits(fits, radius2))
                 found[part.kernel][part] = fits, radius2
             self.on_fits(sum(len(fits) for _, fits, _ in together), together[0][0] in kept)
@@ -304,13 +299,8 @@ class PairSolver:
         if self.share.shared:  # the small ones run beside the large ones
             turn = {part.kernel: number for number, part in reversed([*enumerate(small)])}
             small.sort(key=lambda part: (turn[part.kernel], -self._problems.sizes[part.pair]))
-        # A task of a client costs it as much time as a small problem.
-        each = (
-            1
-            if self._most > FEW_SAMPLES
-            else max(1, len(small) // (MANY_TASKS * self.share.at_once))
-        )
-        groups = [small[some] for some in blocks(len(small), each)]
+        of_kernels = (own for _, own in groupby(small, key=lambda part: part.kernel))
+        groups = [group for own in of_kernels for group in in_groups(own, self._seconds_of)]
         admission = Admission(self.share.shared, map(self._bytes_of, groups), groups)
         begun = BegunPairs(self.entries, digest_of([one.name for one in self.problems]))
         while admission.waiting:
@@ -343,6 +333,11 @@ class PairSolver:
     def _begun_of(self, parts: Sequence[PairPart], begun: BegunPairs) -> list[BegunPair | None]:
         """What is done of each part."""
         return [begun.of(part, self._problems.sizes[part.pair]) for part in parts]
+
+    def _seconds_of(self, part: PairPart) -> float:
+        """About the seconds of a part on its whole matrix."""
+        columns = len(part.folds) * len(self.problems[part.kernel].C)
+        return seconds_on_matrix(self._problems.sizes[part.pair], columns)
 
     def _bytes_of(self, parts: Sequence[PairPart]) -> int:
         """Memory of the largest matrix of some parts, which are solved one after the other."""

@@ -194,9 +194,9 @@ def _solved_on_sets(
     """Solve the subproblems of all pairs whose set has changed, and yield the number of each."""
     tasks = (
         (_task(k, source, state, how.largest), state.left, how.tol / 2)
-        for k, state in states.items()
+        for k, state in sorted(states.items(), key=lambda one: -len(one[1].pool))
         if not state.solved
-    )
+    )  # the largest first, so that none is alone at the end
     for solution in executor.run(solve_on_set, tasks):
         states[solution.number].take(solution)
         yield solution.number

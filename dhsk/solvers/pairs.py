@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, groupby
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from dhsk.solvers.device_pairs import matrix_for, solve_on_device
 from dhsk.solvers.rounds import solve_in_rounds
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import ArraySource, Source
+from dhsk.solvers.task_groups import in_groups, seconds_by_coordinates, seconds_on_matrix
 from dhsk.solvers.whole import (
     FINE_SAMPLES,
     BegunPairs,
@@ -133,18 +135,24 @@ def _solve_whole(
     known, begun = dict[Any, PairTask](), BegunPairs(watch.checkpoint, watch.name)
     shared = dict[int, Any]()  # a source keeps what its tasks read
 
-    def going_on(some: Iterable[PairTask]) -> Iterator[tuple[Any, PairTask, float, bool]]:
-        for task in some:
-            known[task.key] = task
-            if id(task.source) not in shared:
-                shared[id(task.source)] = executor.share(task.source)
-            before = begun.of(task.key, len(task.pair.members))
-            yield shared[id(task.source)], replace(task, source=APART, begun=before), tol, fine
+    def apart(task: PairTask) -> PairTask:
+        known[task.key] = task
+        return replace(task, source=APART, begun=begun.of(task.key, len(task.pair.members)))
+
+    def going_on(
+        some: Iterable[PairTask],
+    ) -> Iterator[tuple[Any, Sequence[PairTask], float, bool]]:
+        for _, own in groupby(some, key=lambda task: id(task.source)):
+            for group in in_groups(own, _seconds_on_matrix):
+                source = group[0].source
+                if id(source) not in shared:
+                    shared[id(source)] = executor.share(source)
+                yield shared[id(source)], list(map(apart, group)), tol, fine
 
     left: Iterable[PairTask] = tasks
     while left:
         open_ = []
-        for found in executor.run(_solve_shared, going_on(left)):
+        for found in chain.from_iterable(executor.run(_solve_shared, going_on(left))):
             if isinstance(found, Unsolved):
                 begun.put(found)
                 open_.append(known[found.key])
@@ -154,9 +162,11 @@ def _solve_whole(
         left = open_
 
 
-def _solve_shared(source: Source, task: PairTask, tol: float, fine: bool) -> Solved | Unsolved:
-    """Solve a pair on the whole matrix of a source that is sent once: the task of a worker."""
-    return solve_whole(replace(task, source=source), tol, fine)
+def _solve_shared(
+    source: Source, tasks: Sequence[PairTask], tol: float, fine: bool
+) -> list[Solved | Unsolved]:
+    """Solve pairs on whole matrices of a source that is sent once: the task of a worker."""
+    return [solve_whole(replace(task, source=source), tol, fine) for task in tasks]
 
 
 def _solve_linear(
@@ -182,16 +192,13 @@ def _solve_linear(
     waiting = {} if few and not isinstance(rows, np.ndarray) else dict(new)
     shared = executor.share(tasks[0].source)
     while waiting:
-        own = (
-            (
-                shared,
-                replace(task, key=k, source=APART, begun=begun.of(k, len(task.pair.members))),
-                tol,
-            )
+        left = [
+            replace(task, key=k, source=APART, begun=begun.of(k, len(task.pair.members)))
             for k, task in waiting.items()
-        )
+        ]
+        own = ((shared, group, tol) for group in in_groups(left, _seconds_by_coordinates))
         waiting = {}
-        for found in executor.run(_by_coordinates, own):
+        for found in chain.from_iterable(executor.run(_by_coordinates, own)):
             if not isinstance(found, Unsolved):
                 number, fits, radius2 = found
                 yield new.pop(number).key, fits, radius2
@@ -208,14 +215,28 @@ def _solve_linear(
         begun.drop(numbers[solved[0]])
 
 
-def _by_coordinates(source: Source, task: PairTask, tol: float) -> Solved | Unsolved:
-    """Solve a pair by coordinates, or go on with it: the task of a worker."""
+def _by_coordinates(
+    source: Source, tasks: Sequence[PairTask], tol: float
+) -> list[Solved | Unsolved]:
+    """Solve pairs by coordinates, or go on with them: the task of a worker."""
+    return [_one_by_coordinates(source, task, tol) for task in tasks]
+
+
+def _one_by_coordinates(source: Source, task: PairTask, tol: float) -> Solved | Unsolved:
     rows = source.linear_rows(task.pair.members)
     assert rows is not None  # the source is bilinear
     solver = Coordinates(rows, task.pair.dual, tol, task.begun)
     if not solver.solve():
         return Unsolved(task.key, solver.begun, solver.is_tired)
     return task.key, solver.fits, 0.0
+
+
+def _seconds_on_matrix(task: PairTask) -> float:
+    return seconds_on_matrix(len(task.pair.members), task.columns)
+
+
+def _seconds_by_coordinates(task: PairTask) -> float:
+    return seconds_by_coordinates(len(task.pair.members), task.columns)
 
 
 def _first_part(watch: RoundWatch) -> Callable[[Round], None]:

@@ -25,8 +25,13 @@ WHOLE = Share(MemoryNeed("fits", {}), 2, room=10**9)
 
 
 @pytest.fixture
-def solver(rng: Any) -> PairSolver:
-    """Three classes, two folds, two values of C, on two Gaussian kernels of the same points."""
+def solver(rng: Any, monkeypatch: pytest.MonkeyPatch) -> PairSolver:
+    """Three classes, two folds, two values of C, on two Gaussian kernels of the same points.
+
+    Small problems are kept, and each is a task, as of large ones.
+    """
+    monkeypatch.setattr("dhsk.models.pair_fits.UNKEPT_SECONDS", 0.0)
+    monkeypatch.setattr("dhsk.solvers.task_groups.GROUP_SECONDS", 0.0)
     X = rng.normal(size=(N, 3))
     codes = np.arange(N) % 3
     X[:, 0] += codes
@@ -95,6 +100,22 @@ def test_the_unit_of_a_matrix_scales_the_bounds(solver: PairSolver) -> None:
     assert [pair.dual.boxes.max() for pair in solver.pairs()] == [5.0] * 3
     ((_, found),) = solver.solved()
     assert found.unit == 0.5
+
+
+def test_the_first_seconds_of_small_problems_are_not_kept(
+    solver: PairSolver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An entry would take as long as the fits; all that come after these seconds are kept."""
+    kept = replace(solver, entries=Checkpoint(tmp_path))
+    monkeypatch.setattr("dhsk.models.pair_fits.UNKEPT_SECONDS", 5.0)
+    first = dict(kept.solved([0, 1]))
+    assert not list(tmp_path.iterdir())
+    seconds = [sum(fit.seconds for fit in fits) for k in (0, 1) for fits in first[k].fits]
+    monkeypatch.setattr("dhsk.models.pair_fits.UNKEPT_SECONDS", max(seconds) / 100)
+    again = dict(replace(kept).solved([0, 1]))
+    assert 0 < len(list(tmp_path.iterdir())) <= len(seconds)
+    for k in (0, 1):
+        assert_same(again[k], first[k])
 
 
 @pytest.mark.parametrize("room", [10**9, 40**2 * 8])

@@ -44,9 +44,11 @@ class Counting(Threads):
     def run(self, function: Any, tasks: Any, *, ordered: bool = False) -> Any:
         """Run tasks."""
         for found in super().run(function, tasks, ordered=ordered):
-            self.tasks += function.__name__ == "_by_coordinates"
-            self.unfinished += isinstance(found, Unsolved)
-            self.tired += isinstance(found, Unsolved) and found.is_tired
+            ours = function.__name__ == "_by_coordinates"
+            unsolved = [one for one in found if isinstance(one, Unsolved)] if ours else []
+            self.tasks += ours
+            self.unfinished += len(unsolved)
+            self.tired += sum(one.is_tired for one in unsolved)
             if self.tasks > self._most:
                 raise KeyboardInterrupt
             yield found
@@ -54,8 +56,9 @@ class Counting(Threads):
 
 @pytest.fixture(autouse=True)
 def small_problems(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Problems of few samples are solved like those of many."""
+    """Problems of few samples are solved like those of many, each by a task."""
     monkeypatch.setattr("dhsk.solvers.pairs.FINE_SAMPLES", 4)
+    monkeypatch.setattr("dhsk.solvers.task_groups.GROUP_SECONDS", 0.0)
 
 
 def words(seed: int, n: int = 300, dim: int = 40, classes: int = 3) -> tuple[Any, Any]:

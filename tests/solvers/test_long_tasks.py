@@ -40,7 +40,10 @@ class Counting(Threads):
         """Run tasks."""
         for found in super().run(function, tasks, ordered=ordered):
             self.tasks += 1
-            self.unfinished += isinstance(found, Unsolved) or not getattr(found, "finished", True)
+            every = found if isinstance(found, list) else [found]
+            self.unfinished += sum(
+                isinstance(one, Unsolved) or not getattr(one, "finished", True) for one in every
+            )
             yield found
 
 
