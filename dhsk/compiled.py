@@ -9,8 +9,10 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, partial
+from hashlib import blake2b
 from pathlib import Path
 from time import monotonic, sleep
+from types import CodeType, FunctionType
 from typing import Any, Final, TypeVar
 
 import numba
@@ -64,6 +66,14 @@ def _compile(dispatcher: Any, signature: Any) -> Any:
 class _SharedCache(FunctionCache):  # type: ignore[misc]  # its base is untyped
     """Cache of a function on disk; what is not there is compiled when it is this process's turn."""
 
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """That of numba and the sources of all that is compiled into the function.
+
+        numba's knows its own file alone: with another version of a function that it calls, the old
+        one would go on.
+        """
+        return *super()._index_key(sig, codegen), sources_of(self._py_func)
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is kept, of another process too that had to be waited for; None if nothing is."""
         found = super().load_overload(sig, target_context)
@@ -76,6 +86,45 @@ class _SharedCache(FunctionCache):  # type: ignore[misc]  # its base is untyped
         """Keep what was compiled; it serves this process where the disk has no room for it."""
         with suppress(OSError):
             super().save_overload(sig, data)
+
+
+@cache
+def sources_of(function: Callable[..., Any]) -> str:
+    """Hash of the files and constants, of its own package, that a function is compiled from."""
+    own, seen, waiting = _package_of(function), set[Any](), [function]
+    parts = set[str]()
+    while waiting:
+        one = waiting.pop()
+        seen.add(one)
+        parts.add(_hash_of(one.__code__.co_filename))
+        for name, given in _globals_of(one).items():
+            # Those of dispatchers and of intrinsics.
+            value = getattr(given, "py_func", getattr(given, "_defn", given))
+            if isinstance(value, FunctionType):
+                if _package_of(value) == own and value not in seen:
+                    waiting.append(value)
+            elif isinstance(value, bool | int | float | str | tuple):
+                parts.add(f"{name}={value!r}")
+    return blake2b("\n".join(sorted(parts)).encode(), digest_size=12).hexdigest()
+
+
+def _package_of(function: Callable[..., Any]) -> str:
+    return str(function.__module__).partition(".")[0]
+
+
+def _globals_of(function: Any) -> dict[str, Any]:
+    """Values of the global names in a function, and in those within it."""
+    codes, names = [function.__code__], set[str]()
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
+    return {name: function.__globals__[name] for name in names & function.__globals__.keys()}
+
+
+@cache
+def _hash_of(path: str) -> str:
+    return blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
 
 
 class _Turn:

@@ -165,3 +165,43 @@ def test_a_clock_that_is_stopped_never_falls() -> None:
     assert read == sorted(read)
     assert read[1] == read[2]
     assert read[-1] - read[0] < 0.02
+
+
+CALLER = """
+from dhsk.compiled import compiled
+from probe.called import FACTOR, called
+@compiled()
+def caller(x):
+    return FACTOR * called(x)
+"""
+
+CALLED = """
+from dhsk.compiled import compiled
+FACTOR = 10
+@compiled()
+def called(x):
+    return x + 1
+"""
+
+
+@pytest.mark.parametrize("changed", ["return x + 2", "FACTOR = 20"])
+def test_what_is_called_is_compiled_anew(tmp_path: Path, changed: str) -> None:
+    """A function whose own file stays, and another one that it calls, or a constant, is new."""
+    package = tmp_path / "probe"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "caller.py").write_text(CALLER)
+    old = "return x + 1" if "return" in changed else "FACTOR = 10"
+
+    def found() -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", "from probe.caller import caller; print(caller(1))"],
+            capture_output=True, text=True, check=True, cwd=tmp_path,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        )  # fmt: skip
+        return done.stdout.strip()
+
+    (package / "called.py").write_text(CALLED)
+    assert (found(), found()) == ("20", "20")
+    (package / "called.py").write_text(CALLED.replace(old, changed))
+    assert found() == ("30" if "return" in changed else "40")
