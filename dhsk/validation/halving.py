@@ -141,25 +141,29 @@ class Survivors:
         """Choose by the rows of a round; the next one is the `last` if it has all samples.
 
         Of each family the best kernel goes on, and to another sample also those within a standard
-        error of it. A family that may win has the neighbours of its best C too.
+        error of it. A family that may win has the neighbours of its best C too, and its best cell
+        of the other way of fits, where the sample cannot tell the two apart.
         """
         summary, rows_of_cell = summarise(rows), rows_by_point(rows)
         apart = {one.cell: one for one in comparisons(summary, rows_of_cell, sizes)}
         found: dict[str, tuple[float, ...]] = {}
         families = grouped(rivals_in(summary), lambda cell: cell.kernel.removesuffix(ONE_VS_REST))
         for both in families.values():
-            own = _one_way(both, rows_of_cell, sizes)
+            own, other = _ways(both, rows_of_cell, sizes)
             top = highest(own)
-            contends = not apart[top].is_sure
+            if apart[top].is_sure:
+                found[top.label] = (top.penalty,)
+                continue
             near = [one for one in comparisons(own, rows_of_cell, sizes) if one.within]
             kept: dict[str, Cell] = {}
             for one in [_steepest(near), *sorted(near, key=lambda one: one.difference)]:
                 kept.setdefault(one.cell.label, one.cell)
-            if not contends:
-                kept = {top.label: top}
             for cell in list(kept.values())[: 1 if last else KERNELS]:
                 tried = _told_apart([c for c in own if c.label == cell.label], rows_of_cell)
-                found[cell.label] = _around(cell.penalty, tried) if contends else (cell.penalty,)
+                found[cell.label] = _around(cell.penalty, tried)
+            if other:
+                best = highest(other)
+                found[best.label] = (best.penalty,)
         return cls(found)
 
     def points(self, rows: Sequence[Row]) -> tuple[GridPoint, ...]:
@@ -179,19 +183,24 @@ class Survivors:
         return found
 
 
-def _one_way(
+def _ways(
     cells: list[Cell], rows_of_cell: Mapping[GridPoint, Sequence[Row]], sizes: FoldSizes
-) -> list[Cell]:
-    """Cells of one way of fits: one-vs-rest if it is better by more than a standard error.
+) -> tuple[list[Cell], list[Cell]]:
+    """Cells of the way of fits that goes on, and of the other one if it may be as good.
 
-    On many samples it takes longer: each of its problems has all of them.
+    One-vs-rest is the first only if it is better by more than a standard error. On many samples it
+    takes longer: each of its problems has all of them.
     """
     ways = grouped(cells, lambda cell: is_rest(cell.kernel))
     if len(ways) == 1:
-        return cells
-    tops = (highest(ways[rest]) for rest in (True, False))
-    apart = sizes.paired(*([row.score for row in rows_of_cell[top.point]] for top in tops))
-    return ways[not apart.within]
+        return cells, []
+    rest, pairs = (
+        [row.score for row in rows_of_cell[highest(ways[is_rest_]).point]]
+        for is_rest_ in (True, False)
+    )
+    if not sizes.paired(rest, pairs).within:
+        return ways[True], []
+    return ways[False], ways[True] if sizes.paired(pairs, rest).within else []
 
 
 def _steepest(near: Sequence[Comparison]) -> Comparison:
