@@ -192,11 +192,13 @@ def _solved_on_sets(
     source: Source, states: dict[int, WorkingSet], how: Decomposition, executor: Executor
 ) -> Iterator[int]:
     """Solve the subproblems of all pairs whose set has changed, and yield the number of each."""
+    # The largest first, so that none is alone at the end.
+    largest_first = sorted(states.items(), key=lambda one: -len(one[1].pool))
     tasks = (
         (_task(k, source, state, how.largest), state.left, how.tol / 2)
-        for k, state in sorted(states.items(), key=lambda one: -len(one[1].pool))
+        for k, state in largest_first
         if not state.solved
-    )  # the largest first, so that none is alone at the end
+    )
     for solution in executor.run(solve_on_set, tasks):
         states[solution.number].take(solution)
         yield solution.number
