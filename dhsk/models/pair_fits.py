@@ -59,9 +59,6 @@ DECIDED_ENTRIES: Final = 1 << 28
 KEPT_SECONDS: Final = 1.0
 """Least time of decisions that go into the checkpoint."""
 
-UNKEPT_SECONDS: Final = 5.0
-"""Seconds at the start of a call whose fits are not kept: small ones take as long as an entry."""
-
 
 @dataclass(eq=False)
 class PairSolver:
@@ -124,11 +121,9 @@ class PairSolver:
                 found[part.kernel][part] = entry[0], entry[1]
                 self.on_fits(len(entry[0]), True)
         yield from ((k, self._joined(found.pop(k), k)) for k in wanted if self._complete(found, k))
-        begin = perf_counter()
         for together in self._solve(missing, kept):
-            keeps = perf_counter() - begin >= UNKEPT_SECONDS
             for part, fits, radius2 in together:
-                if keeps and part not in kept and self.entries.folder is not None:
+                if part not in kept and self.entries.folder is not None:
                     self.entries.put(self._name_of(part), *entry_of_fits(fits, radius2))
                 found[part.kernel][part] = fits, radius2
             self.on_fits(sum(len(fits) for _, fits, _ in together), together[0][0] in kept)

@@ -28,9 +28,8 @@ WHOLE = Share(MemoryNeed("fits", {}), 2, room=10**9)
 def solver(rng: Any, monkeypatch: pytest.MonkeyPatch) -> PairSolver:
     """Three classes, two folds, two values of C, on two Gaussian kernels of the same points.
 
-    Small problems are kept, and each is a task, as of large ones.
+    Each problem is a task, as large ones are.
     """
-    monkeypatch.setattr("dhsk.models.pair_fits.UNKEPT_SECONDS", 0.0)
     monkeypatch.setattr("dhsk.solvers.task_groups.GROUP_SECONDS", 0.0)
     X = rng.normal(size=(N, 3))
     codes = np.arange(N) % 3
@@ -100,21 +99,6 @@ def test_the_unit_of_a_matrix_scales_the_bounds(solver: PairSolver) -> None:
     assert [pair.dual.boxes.max() for pair in solver.pairs()] == [5.0] * 3
     ((_, found),) = solver.solved()
     assert found.unit == 0.5
-
-
-def test_the_first_seconds_of_small_problems_are_not_kept(
-    solver: PairSolver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An entry would take as long as the fits; what comes after these seconds is kept."""
-    kept = replace(solver, entries=Checkpoint(tmp_path))
-    monkeypatch.setattr("dhsk.models.pair_fits.UNKEPT_SECONDS", 1000.0)
-    first = dict(kept.solved([0, 1]))
-    assert not list(tmp_path.iterdir())
-    monkeypatch.setattr("dhsk.models.pair_fits.UNKEPT_SECONDS", 0.0)
-    again = dict(replace(kept).solved([0, 1]))
-    assert len(list(tmp_path.iterdir())) == 2 * len(first[0].fits)
-    for k in (0, 1):
-        assert_same(again[k], first[k])
 
 
 @pytest.mark.parametrize("room", [10**9, 40**2 * 8])
