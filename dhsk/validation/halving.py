@@ -141,13 +141,14 @@ class Survivors:
         """Choose by the rows of a round; the next one is the `last` if it has all samples.
 
         Of each family the best kernel goes on, and to another sample also those within a standard
-        error of it. A family that may win has the neighbours of its best C too, and its best cell
-        of the other way of fits, where the sample cannot tell the two apart.
+        error of it. A family that may win has the neighbours of its best C too, and the best one
+        also its best cell of the other way of fits, where the sample cannot tell the two apart.
         """
         summary, rows_of_cell = summarise(rows), rows_by_point(rows)
         apart = {one.cell: one for one in comparisons(summary, rows_of_cell, sizes)}
         found: dict[str, tuple[float, ...]] = {}
-        families = grouped(rivals_in(summary), lambda cell: cell.kernel.removesuffix(ONE_VS_REST))
+        rivals = rivals_in(summary)
+        families = grouped(rivals, lambda cell: cell.kernel.removesuffix(ONE_VS_REST))
         for both in families.values():
             own, other = _ways(both, rows_of_cell, sizes)
             top = highest(own)
@@ -161,7 +162,7 @@ class Survivors:
             for cell in list(kept.values())[: 1 if last else KERNELS]:
                 tried = _told_apart([c for c in own if c.label == cell.label], rows_of_cell)
                 found[cell.label] = _around(cell.penalty, tried)
-            if other:
+            if other and highest(rivals) in both:
                 best = highest(other)
                 found[best.label] = (best.penalty,)
         return cls(found)

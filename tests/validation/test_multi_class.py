@@ -151,6 +151,17 @@ def test_both_ways_go_on_where_neither_is_better(rest: Any, goes_on: list[str]) 
         assert len(found.C[goes_on[1]]) == 1
 
 
+def test_of_kinds_that_are_not_the_best_one_way_goes_on() -> None:
+    """The second way takes time, and would not win."""
+    both = [
+        *rows_of("cosine", [0.8, 0.79, 0.8, 0.8, 0.81]),
+        *rows_of("cosine" + ONE_VS_REST, [0.8, 0.8, 0.79, 0.8, 0.81]),
+    ]
+    rows = [*both, *rows_of("heat", [0.81, 0.79, 0.8, 0.82, 0.81])]
+    found = Survivors.of(rows, FoldSizes(5, 1, 800.0, 200.0, 1000, True), last=True)
+    assert sorted(found.C) == ["cosine", "heat"]
+
+
 def test_another_name_is_refused() -> None:
     """Before any work."""
     with pytest.raises(InputError, match='"auto", "ovo" or "ovr", got \'all\''):
