@@ -124,10 +124,9 @@ def test_probabilities_are_those_of_each_class() -> None:
 
 def rows_of(label: str, scores: Any) -> list[Row]:
     """Rows of a cell, fold by fold."""
-    family = "heat" + (ONE_VS_REST if label.endswith(ONE_VS_REST) else "")
     proof = {"seconds": 1.0, "converged": True, "n_iter": 1, "gap": 0.0, "n_support": 1.0}
     return [
-        Row(kernel=family, label=label, C=1.0, fold=fold, score=score, **proof)
+        Row(kernel=label, label=label, C=1.0, fold=fold, score=score, **proof)
         for fold, score in enumerate(scores)
     ]
 
