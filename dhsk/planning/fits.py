@@ -10,22 +10,16 @@ from itertools import combinations
 from typing import Final
 
 from dhsk.solvers.problems import MultiClass, classes_of_problems
+from dhsk.solvers.task_groups import BLOCK_SECONDS, STEP_SECONDS
 
 FIT_SECONDS: Final = 2e-3
 """Seconds of a fit to few samples: calls, bookkeeping, its certificate and its score. Measured 1.6
 ms on digits, 3 ms on 1,500 posts."""
 
-STEP_SECONDS: Final = 1e-9
-"""Seconds for each squared sample of a fit: its steps grow like the samples, and each goes over a
-column."""
-
 REST_STEPS: Final = 0.3
 """The same of a class against the rest, as a multiple of `STEP_SECONDS`: it has fewer support
 vectors. Measured in searches of heat kernels on digits, 2,000 posts and 1,000 tumours: 0.25, 0.35
 and 0.46."""
-
-BLOCK_SECONDS: Final = 6e-9
-"""Seconds for each entry of the matrix of a pair: it is read, evaluated and checked."""
 
 SUPPORT: Final = 0.3
 """Share of the samples that are support vectors."""

@@ -196,8 +196,7 @@ def _ways(
     if len(ways) == 1:
         return cells, []
     rest, pairs = (
-        [row.score for row in rows_of_cell[highest(ways[is_rest_]).point]]
-        for is_rest_ in (True, False)
+        [row.score for row in rows_of_cell[highest(ways[one]).point]] for one in (True, False)
     )
     if not sizes.paired(rest, pairs).within:
         return ways[True], []
