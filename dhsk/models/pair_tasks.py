@@ -81,6 +81,7 @@ class LastBlock:
             if kernel != self._kernel or self._block is None:
                 self._block = None  # freed before the next one is there
                 self._kernel, self._block = kernel, make()
+                _ = self._block.half  # else each of the tasks that come now would make one
             return self._block
 
 

@@ -42,6 +42,8 @@ class CvOptions(Run):
     """Whether they may, see `dhsk.validation.disk`."""
     eigenvalues: bool | None = None
     """Whether to compute those of the best kernel; None for few samples only."""
+    keeps_fits: bool = True
+    """Whether finished fits are kept in the journal, and not only the kernels of which all are."""
 
 
 class TriedKernel(Protocol):

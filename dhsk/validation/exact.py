@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
-from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.execution.checkpoint import NOWHERE, Checkpoint, digest_of
 from dhsk.execution.memory import Share
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
@@ -286,7 +286,7 @@ class ExactEngine:
             problems,
             executor,
             plan,
-            self._kept,
+            self._kept if self._options.keeps_fits else NOWHERE,
             balls=balls,
             multi_class=fits.way,
             told=self._options.report,

@@ -346,11 +346,10 @@ class Halving:
         told = GridProgress(options.report)
         told.on = f" on {n:,} samples"
         store = options.store / f"sample-{n}"
-        maker = replace(
-            self.maker,
-            low_rank=None,
-            options=replace(options, report=told, store=store, table=None, on_demand=True),
-        )
+        own = replace(options, report=told, store=store, table=None, on_demand=True)
+        # Of the fewest samples a kernel takes seconds, and many classes thousands of small files.
+        own = replace(own, keeps_fits=bool(before.rounds))
+        maker = replace(self.maker, low_rank=None, options=own)
         kernels_on = before.kernels_on if before.rounds else self.kernels_on
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # all samples are warned of
@@ -364,9 +363,10 @@ class Halving:
         rows = rows_of(runs.tried)
         sizes = grid.splitting.sizes(grid.repeats, n)
         survivors = Survivors.of(rows, sizes, last=last)
-        own = SearchRound(n, tuple(replace(row, sample=n) for row in rows), survivors.points(rows))
+        kept = tuple(replace(row, sample=n) for row in rows)
+        rounds = (*before.rounds, SearchRound(n, kept, survivors.points(rows)))
         stages = tuple(replace(stage, samples=n) for stage in runs.search["search"])
-        return Halved(survivors.finalists(runs), (*before.rounds, own), (*before.stages, *stages))
+        return Halved(survivors.finalists(runs), rounds, (*before.stages, *stages))
 
     def _check(self, samples: Samples) -> Check:
         """Check of all rows, so that none is refused after the rounds."""
