@@ -124,7 +124,7 @@ class SharedProblems:
 
     def block(self, part: PairPart) -> Block | None:
         """The matrix that problems of all samples share; None for those that have their own."""
-        if self.multi_class != "ovr":
+        if self.multi_class != "ovr" and len(self.classes) > 2:
             return None
         members, source = np.concatenate(self.classes), self.problems[part.kernel].source
         return self.last.of(part.kernel, lambda: Block(source.block(members)))

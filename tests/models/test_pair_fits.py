@@ -93,6 +93,30 @@ def test_folds_that_are_tasks_of_their_own_give_the_same(solver: PairSolver) -> 
     assert counts == [2] * 12
 
 
+class Counted(ArraySource):
+    """Counts how often its matrix is copied."""
+
+    copies = 0
+
+    def block(self, members: Any) -> Any:
+        """The matrix of some samples."""
+        self.copies += 1
+        return super().block(members)
+
+
+@pytest.mark.parametrize(("classes", "way"), [(2, "ovo"), (2, "ovr"), (3, "ovr")])
+def test_problems_of_all_samples_share_a_matrix(solver: PairSolver, classes: int, way: Any) -> None:
+    """Also as tasks of two threads, a fold each: it is copied once, and fits are the same."""
+    solver = replace(solver, codes=np.arange(N) % classes, multi_class=way)
+    K = solver.problems[0].source.block(np.arange(N))[:, :N]
+    solver.problems = [replace(solver.problems[0], source=Counted(K))]
+    parts = replace(solver, share=replace(WHOLE, split_folds=True))
+    ((_, found),) = parts.solved()
+    assert solver.problems[0].source.copies == 1  # type: ignore[attr-defined]  # of `Counted`
+    ((_, expected),) = solver.solved()
+    assert_same(found, expected)
+
+
 def test_the_unit_of_a_matrix_scales_the_bounds(solver: PairSolver) -> None:
     """C counts in units of the kernel itself."""
     solver.problems = [replace(solver.problems[0], unit=0.5)]
