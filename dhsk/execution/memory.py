@@ -102,6 +102,10 @@ class Share:
     """Bytes that the matrices of concurrent tasks share, as their sizes differ; 0 if each has its
     own room."""
 
+    blocks: int = 0
+    """Most matrices of all samples in memory, which concurrent tasks share; 0 if each has its
+    own."""
+
     window: int = 0
     """Number of submitted tasks."""
 

@@ -1,7 +1,7 @@
 """Memory of exact fits: of a grid, on all processes, or of one model, in this process."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -117,6 +117,11 @@ class FitCounts:
         )
 
     @property
+    def one_matrix(self) -> bool:
+        """Whether every problem has all samples: of two classes, or against the rest."""
+        return self.entries == (self.most**2 + self.squares) // 2
+
+    @property
     def vector_bytes(self) -> int:
         """Bytes of the vectors of a task: boxes, coefficients, gradients, and a temporary."""
         return 4 * 8 * self.columns * self.most
@@ -151,10 +156,7 @@ def plan_fits(
     """
     on_sets, on_rows = way is not None, way == "coordinates"
     own = counts.sets_bytes if on_sets else counts.client_bytes
-    most = min(counts.most, 2 * BLOCK) if on_rows else counts.most
-    block, beside = matrix_bytes(most, dtype), counts.vector_bytes + FIT_BASE_BYTES
-    if on_rows:
-        beside += ROWS_BYTES
+    block, beside = _of_task(counts, dtype, on_rows=on_rows)
     least = min(block, matrix_bytes(SMALLEST_PART, dtype)) + beside
 
     def left(at_once: int) -> int:
@@ -175,7 +177,13 @@ def plan_fits(
     whole = room >= block
     shared = 0 if on_sets or not whole else _shared(counts, dtype, at_once, tasks, resources)
     at_once = min(resources.threads, tasks) if shared else at_once
-    matrices = shared or at_once * room
+    blocks = 0
+    if whole and counts.one_matrix and not on_sets and not resources.workers:
+        each = counts.pairs * (counts.folds if split else 1)
+        threads = min(resources.threads, n_kernels * each)
+        at_once, blocks = _of_one_matrix(block, beside, left, threads, each)
+        available, room = left(at_once), block
+    matrices = shared or (blocks or at_once) * room
     held = max(1, resources.workers) * (counts.entries + KERNELS * counts.squares) * dtype.itemsize
     if on_sets or not whole or held > available - matrices - at_once * beside:
         held = 0
@@ -201,6 +209,7 @@ def plan_fits(
         held=held > 0,
         split_folds=split,
         shared=shared,
+        blocks=blocks,
         window=TASKS_PER_THREAD * at_once if ample else at_once,  # memory limits what else waits
         table=_table(words, room, need, resources),
     )
@@ -227,6 +236,26 @@ def _shared(
     room = resources.memory - _processes(resources, threads) - others
     largest, smallest = (matrix_bytes(n, dtype) for n in (counts.most, counts.least))
     return room if room >= largest + smallest > 0 and smallest < largest else 0
+
+
+def _of_task(counts: FitCounts, dtype: "np.dtype[Any]", *, on_rows: bool) -> tuple[int, int]:
+    """Bytes of the largest matrix of a task, and of what is beside it."""
+    most = min(counts.most, 2 * BLOCK) if on_rows else counts.most
+    beside = counts.vector_bytes + FIT_BASE_BYTES + (ROWS_BYTES if on_rows else 0)
+    return matrix_bytes(most, dtype), beside
+
+
+def _of_one_matrix(
+    block: int, beside: int, left: Callable[[int], int], threads: int, each: int
+) -> tuple[int, int]:
+    """Number of tasks at a time that share matrices of `block` bytes, and of these matrices.
+
+    There are `each` tasks of a matrix: one is computed while the last tasks of another one run.
+    """
+    while threads > 1 and left(threads) - threads * beside < block:
+        threads -= 1
+    fitting = (left(threads) - threads * beside) // block
+    return threads, max(1, min(fitting, threads, 1 + -(-threads // each)))
 
 
 def _require(least: int, left: int, counts: FitCounts, resources: Resources) -> None:

@@ -19,6 +19,7 @@ from dhsk.models.pair_tasks import (
     MatrixProblem,
     PairFits,
     PairPart,
+    SharedBlocks,
     SharedProblems,
     decide_parts,
     solve_parts,
@@ -272,8 +273,9 @@ class PairSolver:
 
     @cached_value
     def _problems(self) -> SharedProblems:
-        problems = tuple(self.problems)
-        return SharedProblems(self.codes, self.weights, problems, self.balls, self.multi_class)
+        problems, blocks = tuple(self.problems), SharedBlocks(self.share.blocks)
+        given = self.codes, self.weights, problems, self.balls, self.multi_class
+        return SharedProblems(*given, blocks)
 
     @cached_value
     def _shared(self) -> Any:

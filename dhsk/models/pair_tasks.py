@@ -1,8 +1,9 @@
 """Problems of all pairs of classes on kernel matrices, as tasks of them are sent to workers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Condition, Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,26 +64,58 @@ class PairPart(NamedTuple):
     folds: tuple[int, ...]
 
 
-class LastBlock:
-    """The matrix of all samples that a process has used last: the fits of a kernel share it."""
+@dataclass(eq=False)
+class _Lent:
+    """A matrix, and the number of tasks that use it."""
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kernel = -1
-        self._block: Block | None = None
+    users: int = 0
+    block: Block | None = None
+    lock: Any = field(default_factory=Lock)
+
+
+class SharedBlocks:
+    """Matrices of all samples, by the number of their kernel, which the tasks of a process share.
+
+    There are at most `most` of them; with 0 there is no limit but the number of tasks at a time. One
+    that no task uses is freed when another one is wanted.
+    """
+
+    def __init__(self, most: int = 0) -> None:
+        self._most = most
+        self._changed = Condition()
+        self._lent: dict[int, _Lent] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without the matrix, which another process computes."""
-        return LastBlock, ()
+        """Without matrices, which another process computes."""
+        return SharedBlocks, (self._most,)
 
-    def of(self, kernel: int, make: Callable[[], Block]) -> Block:
-        """The matrix of a kernel by its number; the other tasks of a process wait for it."""
-        with self._lock:
-            if kernel != self._kernel or self._block is None:
-                self._block = None  # freed before the next one is there
-                self._kernel, self._block = kernel, make()
-                _ = self._block.half  # else each of the tasks that come now would make one
-            return self._block
+    @contextmanager
+    def lent(self, kernel: int, make: Callable[[], Block]) -> Iterator[Block]:
+        """The matrix of a kernel; who comes while it is computed waits for it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_room_for(kernel))
+            own = self._lent.setdefault(kernel, _Lent())
+            own.users += 1
+        try:
+            with own.lock:
+                if own.block is None:
+                    own.block = make()
+                    _ = own.block.half  # else each task that comes now would make one
+            yield own.block
+        finally:
+            with self._changed:
+                own.users -= 1
+                self._changed.notify_all()
+
+    def _has_room_for(self, kernel: int) -> bool:
+        """Whether a matrix is there, or may be made; what is not used makes room for it."""
+        if kernel in self._lent:
+            return True
+        used = {k: own for k, own in self._lent.items() if own.users}
+        if self._most and len(used) >= self._most:
+            return False
+        self._lent = used
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +127,7 @@ class SharedProblems:
     problems: tuple[MatrixProblem, ...]
     balls: bool
     multi_class: MultiClass = "ovo"
-    last: LastBlock = field(default_factory=LastBlock)
+    blocks: SharedBlocks = field(default_factory=SharedBlocks)
 
     @cached_value
     def classes(self) -> list[Indices]:
@@ -122,12 +155,12 @@ class SharedProblems:
         ball = self.balls and 0 in part.folds  # the same for every fold
         return PairTask(part, problem.source, pair, ball, begun)
 
-    def block(self, part: PairPart) -> Block | None:
+    def block(self, part: PairPart) -> AbstractContextManager[Block | None]:
         """The matrix that problems of all samples share; None for those that have their own."""
         if self.multi_class != "ovr" and len(self.classes) > 2:
-            return None
+            return nullcontext()
         members, source = np.concatenate(self.classes), self.problems[part.kernel].source
-        return self.last.of(part.kernel, lambda: Block(source.block(members)))
+        return self.blocks.lent(part.kernel, lambda: Block(source.block(members)))
 
 
 def _words_of(_shared: Any, parts: Sequence[PairPart], *_: Any) -> str:
@@ -157,10 +190,11 @@ def solve_parts(
     fine: bool,
 ) -> list[Solved | Unsolved]:
     """Solve the problems of some parts on their whole matrices: the task that workers run."""
-    return [
-        solve_whole(shared.task(part, own), tol, fine, shared.block(part))
-        for part, own in zip(parts, begun, strict=True)
-    ]
+    found = []
+    for part, own in zip(parts, begun, strict=True):
+        with shared.block(part) as block:
+            found.append(solve_whole(shared.task(part, own), tol, fine, block))
+    return found
 
 
 def decide_parts(

@@ -142,6 +142,26 @@ def test_threads_share_memory_where_pairs_differ_in_size() -> None:
         assert plan_fits(other, FLOAT64, 3, resources).shared == 0
 
 
+@pytest.mark.parametrize(("sizes", "way"), [([6000, 5000], "ovo"), ([4000, 4000, 3000], "ovr")])
+def test_threads_share_the_matrix_of_all_samples(sizes: list[int], way: Any) -> None:
+    """All of them work where one matrix fits, and a second one is planned where two do."""
+    counts = FitCounts.of_classes(sizes, 5, 3, way)
+    block = matrix_bytes(11_000, FLOAT64)
+    for times, blocks in ((1.3, 1), (2.4, 2), (20.0, 2)):
+        found = plan_fits(counts, FLOAT64, 3, Resources(0, 4, int(times * block) + GB))
+        assert (found.whole, found.at_once, found.blocks) == (True, 4, blocks)
+        assert found.need.parts["matrices"] == blocks * block
+        assert found.need.total <= times * block + GB
+    assert plan_fits(counts, FLOAT64, 3, Resources(2, 4, 64 * GB)).blocks == 0  # of each worker
+
+
+def test_problems_of_two_of_three_classes_share_no_matrix() -> None:
+    """Also where all pairs have as many samples."""
+    counts = FitCounts.of_classes([4000] * 3, folds=5, values_of_C=3)
+    assert not counts.one_matrix
+    assert plan_fits(counts, FLOAT64, 3, Resources(0, 4, 64 * GB)).blocks == 0
+
+
 def test_folds_are_tasks_of_their_own_where_there_are_few() -> None:
     """45 pairs of one kernel are split, those of two are not."""
     assert plan(classes=2).split_folds

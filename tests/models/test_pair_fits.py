@@ -1,7 +1,11 @@
 """Fits of pairs of classes on the matrices of several kernels: journal, folds, parts, order."""
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -11,12 +15,12 @@ from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.threads import Threads
 from dhsk.models.pair_fits import PairSolver
-from dhsk.models.pair_tasks import MatrixProblem, PairFits
+from dhsk.models.pair_tasks import MatrixProblem, PairFits, SharedBlocks
 from dhsk.solvers.ball import smallest_ball
 from dhsk.solvers.problems import make_pairs
 from dhsk.solvers.rounds import improve_part
 from dhsk.solvers.sources import ArraySource
-from dhsk.solvers.whole import BALL_TOLERANCE, solve_whole
+from dhsk.solvers.whole import BALL_TOLERANCE, Block, solve_whole
 from tests.optimum import solve_block
 
 N = 90
@@ -115,6 +119,34 @@ def test_problems_of_all_samples_share_a_matrix(solver: PairSolver, classes: int
     assert solver.problems[0].source.copies == 1  # type: ignore[attr-defined]  # of `Counted`
     ((_, expected),) = solver.solved()
     assert_same(found, expected)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_shared_matrices_are_few(most: int) -> None:
+    """No more than `most` are in use at any time; who waits for one gets it."""
+    blocks, used, seen = SharedBlocks(most), Counter[int](), list[int]()
+    made, lock = Counter[int](), Lock()
+
+    def make(kernel: int) -> Block:
+        made[kernel] += 1
+        return Block(np.full((2, 64), kernel, np.float32))
+
+    def work(kernel: int) -> float:
+        with blocks.lent(kernel, lambda: make(kernel)) as block:
+            with lock:
+                used[kernel] += 1
+                seen.append(sum(count > 0 for count in used.values()))
+            sleep(0.002)
+            with lock:
+                used[kernel] -= 1
+            return float(block.K[0, 0])
+
+    kernels = [k for k in range(6) for _ in range(5)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, kernels)) == kernels
+    assert max(seen) <= most
+    assert set(made) == set(range(6))
+    assert sum(made.values()) <= 2 * len(made)  # in order of the kernels few are made again
 
 
 def test_the_unit_of_a_matrix_scales_the_bounds(solver: PairSolver) -> None:
