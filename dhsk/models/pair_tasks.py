@@ -76,8 +76,8 @@ class _Lent:
 class SharedBlocks:
     """Matrices of all samples, by the number of their kernel, which the tasks of a process share.
 
-    There are at most `most` of them; with 0 there is no limit but the number of tasks at a time. One
-    that no task uses is freed when another one is wanted.
+    There are at most `most` of them, or with 0 as many as tasks at a time. One that no task uses is
+    freed when another one is wanted.
     """
 
     def __init__(self, most: int = 0) -> None:
