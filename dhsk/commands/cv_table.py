@@ -38,6 +38,19 @@ def print_result(result: Results) -> None:
         say(f"test:   {word} {result.test.score:.4f} on {result.test.n:,} samples held out")
 
 
+def rows_of_result(result: Results) -> list[tuple[str, str]]:
+    """What was found, in few words, as pairs of what and value."""
+    samples, best, word = result.samples, result.best, result.scoring.replace("_", " ")
+    mean = f"mean {word} {best.mean:.4f} over {result.folds.n} folds"
+    tried = f"{len(result.summary):,} candidates, {result.created}, by dhsk {result.version}"
+    return [
+        ("samples", f"{samples.n_samples:,} x {samples.dim:,}, {len(result.classes)} classes"),
+        ("best", f"{named(best)}: {mean}"),
+        ("decide", result.advice),
+        ("tried", tried),
+    ]
+
+
 def _tried(stage: SearchStage, first: SearchStage) -> str:
     """Time scales of a stage, and values of C if they are not those of the first one."""
     parts = [] if stage.samples is None else [f"on {stage.samples:,} samples"]

@@ -8,6 +8,7 @@ import click
 import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
+from dhsk.commands.cv_table import rows_of_result
 from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS
 from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
@@ -50,10 +51,10 @@ class Description:
 
 
 @click.command()
-@click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL|SAMPLES")
+@click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL|SAMPLES|DIR")
 @json_option
 def info(store: Place, as_json: bool) -> None:
-    """Describe a model, a store or a file of samples.
+    """Describe a model, a store, a file of samples or the results of dhsk cv.
 
     A store is of a Gram matrix or of features, and may be incomplete. Of samples only the first
     rows are read.
@@ -76,10 +77,7 @@ def _described(path: Place) -> Description:
             f"{path / WITNESS} has all samples"
         )
     if (path / TABLES[0]).exists():
-        raise InputError(
-            f"{path} holds the results of dhsk cv: open {path / PAGE} in a browser (dhsk report "
-            f"{path} makes it anew), and {path / TABLES[0]} has all numbers"
-        )
+        return _results(path)
     if is_name_of_file(path) and not path.exists():
         raise InputError(f"{path} does not exist: check the path")
     try:
@@ -233,6 +231,15 @@ def _features(path: Place) -> Description:
     return Description(
         f"feature store {path}, schema {described['schema']}", rows, following, facts
     )
+
+
+def _results(path: Place) -> Description:
+    from dhsk.validation.result import CvResult  # scikit-learn, which no store or samples need
+
+    found = CvResult.from_json(path / TABLES[0])
+    following = [f"open {path / PAGE} in a browser (dhsk report {path} makes it anew)"]
+    facts = {"kind": "results", "path": path, "best": found.best_, "advice": found.advice}
+    return Description(f"results {path} of dhsk cv", rows_of_result(found), following, facts)
 
 
 # Models

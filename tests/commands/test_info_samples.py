@@ -88,6 +88,23 @@ def test_other_samples_have_a_word_to_fill_in(run: Any, here: None) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["o", "o/results.json"])
+def test_results_say_what_is_best(cv: Any, run: Any, here: None, name: str) -> None:
+    """As `dhsk cv` said it, for people and for programs."""
+    words = f"wine.csv --labels wine.csv:vine --kernel linear --C 1,10 {WINE}"
+    code, out, _ = cv(*words.split())
+    assert code == DONE
+    best = next(line for line in out.splitlines() if line.startswith("best:"))
+    code, said, _ = run("info", name)
+    assert code == DONE
+    assert "samples  40 x 2, 2 classes" in said
+    assert " ".join(best.split()[1:]) in said
+    assert "next:   open o/report.html in a browser" in said
+    kept = json.loads(Path("o/results.json").read_text())["best"]
+    found = json.loads(run("info", name, "--json")[1])
+    assert (found["kind"], found["best"]["mean"]) == ("results", kept["mean"])
+
+
 def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
     """A file of unknown kind, an empty table, a folder of results, and what is not there."""
     Path("m.dhsk").write_text("none")
@@ -98,10 +115,8 @@ def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
     assert "empty.jsonl is empty: it has no lines" in run("info", "empty.jsonl")[2]
     Path("found").mkdir()
     Path("found", "results.json").write_text("{}")
-    for name in ("found", "found/results.json"):
-        err = run("info", name)[2]
-        assert "found holds the results of dhsk cv: open found/report.html" in err
-        assert "(dhsk report found makes it anew)" in err
+    code, _, err = run("info", "found")
+    assert (code, "found/results.json: " in err) == (BAD_INPUT, True)
     assert "nosuch.csv does not exist: check the path" in run("info", "nosuch.csv")[2]
     assert "nosuch does not exist: make one with dhsk gram" in run("info", "nosuch")[2]
     with zipfile.ZipFile("t.xlsx", "w") as file:
