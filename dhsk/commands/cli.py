@@ -9,7 +9,7 @@ OVERVIEW = {
     "cv": "Find the best kernel and parameters by cross-validation.",
     "demo": "Run `dhsk cv` on 1797 images of handwritten digits.",
     "gram": "Compute the Gram matrix of SAMPLES into a zarr store.",
-    "info": "Describe a model, a store, a file of samples or the results of dhsk cv.",
+    "info": "Describe a model, a store, samples or the results of dhsk cv.",
     "kernel": "Print values of a heat kernel with proven error bounds.",
     "plan": "Say what a Gram matrix and classifiers would cost.",
     "predict": "Predict the labels of SAMPLES by a MODEL.",

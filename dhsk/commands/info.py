@@ -54,7 +54,7 @@ class Description:
 @click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL|SAMPLES|DIR")
 @json_option
 def info(store: Place, as_json: bool) -> None:
-    """Describe a model, a store, a file of samples or the results of dhsk cv.
+    """Describe a model, a store, samples or the results of dhsk cv.
 
     A store is of a Gram matrix or of features, and may be incomplete. Of samples only the first
     rows are read.
