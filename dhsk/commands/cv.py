@@ -28,6 +28,7 @@ from dhsk.commands.inputs import (
     open_samples_of,
     open_source,
     own_label_column,
+    read_labels_of,
     say_predict,
 )
 from dhsk.commands.options import (
@@ -62,7 +63,7 @@ from dhsk.report import write_report
 from dhsk.report.running import REFRESH_SECONDS, page_of_run
 from dhsk.results.asked import CHOICES, SEARCHES, Fitting, Output, Refit, StratifiedFolds
 from dhsk.results.low_rank import LowRank
-from dhsk.samples import AnyVectorizer, Samples, read_labels, scan
+from dhsk.samples import AnyVectorizer, Samples, scan
 from dhsk.samples.weighted import TFIDF
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -243,7 +244,7 @@ def _held_out(
         return None
     samples = open_samples_of(test, table, test_labels, vectorizer=vectorizer, new=True)
     labels = label_source(test_labels, test)
-    return samples, read_labels(labels, samples.shape[0], min_classes=1, header=table.header)
+    return samples, read_labels_of(samples, labels, table, min_classes=1)
 
 
 @click.command("cv")
@@ -280,11 +281,11 @@ def cv(
     low_rank, overwrite = _low_rank(grid), final["overwrite"]
     table = table.without(own_label_column(samples, grid["groups"]))
     opened = open_source(samples, labels, table)
-    y = read_labels(label_source(labels, samples), opened.shape[0], header=table.header)
+    y = read_labels_of(opened, label_source(labels, samples), table)
     kernels, held_out = _kernels(grid, opened), _held_out(final, table, opened.vectorizer)
     groups = None
     if grid["groups"] is not None:
-        groups = read_labels(grid["groups"], opened.shape[0], min_classes=1, header=table.header)
+        groups = read_labels_of(opened, grid["groups"], table, min_classes=1)
     said = {row.key.replace("-", "_"): grid[row.name] for row in SETTINGS}
     said |= kernels | {"labels": y, "groups": groups}
     said |= {} if held_out is None else {"test_labels": held_out[1]}

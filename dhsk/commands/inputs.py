@@ -3,7 +3,9 @@
 import os
 import shlex
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -18,9 +20,13 @@ from dhsk.samples import AnyVectorizer, Samples, Spectrum, Vectorizer, is_gram_s
 from dhsk.samples.arrow import ARROW, read_schema
 from dhsk.samples.csv_tables import TABLES, TableSamples, read_columns
 from dhsk.samples.json_lines import JSONL
+from dhsk.samples.labels import Labels, read_labels
 from dhsk.samples.paths import Origin
 from dhsk.samples.svmlight import SVMLIGHT
 from dhsk.samples.text_folder import TEXT_FILES
+
+_ROWS: Final = 4096
+"""Ids at a time."""
 
 
 def open_source(source: str, labels: str | None, table: Reading) -> GramMatrix | Samples:
@@ -97,6 +103,32 @@ def label_source(labels: str | None, source: str) -> str:
     if labels is None and source.lower().endswith(TEXT_FILES):
         raise click.UsageError(f"{source} holds the samples: name the labels with --labels FILE")
     return labels or source
+
+
+def read_labels_of(
+    opened: GramMatrix | Samples, labels: str, table: Reading, *, min_classes: int = 2
+) -> Labels:
+    """Labels or groups of samples, FILE or FILE:COLUMN; InputError if those are of other samples.
+
+    Labels go row by row: a table of them that has the samples' column of ids has the same ids.
+    """
+    found = read_labels(labels, opened.shape[0], min_classes=min_classes, header=table.header)
+    origin, column = Origin.of(labels), table.id_column
+    if column is None or not isinstance(opened, Samples) or origin.suffix not in (*TABLES, *ARROW):
+        return found
+    is_csv = origin.suffix in TABLES
+    others = read_columns(origin, table.header) if is_csv else read_schema(origin)
+    ids = opened.ids(_ROWS)
+    if ids is None or column not in others.names:
+        return found
+    pairs = zip(chain.from_iterable(ids), map(str, others.values(column)), strict=False)
+    for row, (own, other) in enumerate(pairs):
+        if own != other:
+            raise InputError(
+                f"row {row} (counted from 0) of {opened.source} is {own!r} by column {column}, "
+                f"but of {origin.path} it is {other!r}: labels go row by row, so sort both alike"
+            )
+    return found
 
 
 def check_out(out: Place, *inputs: str | Place | None) -> None:

@@ -15,7 +15,7 @@ from dhsk.arrays import ROWS, Rows
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, say_cost_of
-from dhsk.commands.inputs import check_out, open_samples_of, own_label_column
+from dhsk.commands.inputs import check_out, open_samples_of, own_label_column, read_labels_of
 from dhsk.commands.options import Cluster, cluster_options, labels_option, out_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.commands.reading import Reading, reading_options
@@ -26,7 +26,7 @@ from dhsk.errors import InputError
 from dhsk.execution.run import Run
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import Place, written
-from dhsk.samples import Samples, Vectorizer, read_labels
+from dhsk.samples import Samples, Vectorizer
 from dhsk.samples.csv_tables import usual_id_column
 from dhsk.samples.h5ad import NewColumn
 from dhsk.samples.names import in_order
@@ -120,7 +120,7 @@ def predict(
         option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
         raise InputError(f"{model} has no probabilities: train it with {option}")
     opened = _samples_for(loaded, model, samples, labels, table)
-    truth = None if labels is None else _comparable(labels, opened.shape[0], loaded, table)
+    truth = None if labels is None else _comparable(labels, opened, loaded, table)
     column = target.column(samples, opened.shape[0])
     memory = cluster.limit
     shown = _Table(loaded, columns)
@@ -173,10 +173,12 @@ def _samples_for(
 
 
 def _comparable(
-    labels: str, n_samples: int, model: "SvcModel | LowRankModel", table: Reading
+    labels: str, samples: Samples, model: "SvcModel | LowRankModel", table: Reading
 ) -> NDArray[Any]:
     """True labels, which must be numbers or text like those of the model."""
-    truth = read_labels(labels, n_samples, min_classes=1, header=table.header)
+    truth: NDArray[Any] = read_labels_of(samples, labels, table, min_classes=1)
+    if model.classes.dtype.kind == "U" and np.isin(truth.astype(str), model.classes).all():
+        return truth.astype(str)  # of codes such as 100, where others are 007
     numbers = [array.dtype.kind in "biuf" for array in (truth, model.classes)]
     if numbers[0] != numbers[1]:
         kind = {True: "numbers", False: "text"}

@@ -18,7 +18,13 @@ from dhsk.commands.console import (
     say_cost_of,
     say_wrapped,
 )
-from dhsk.commands.inputs import check_out, label_source, open_samples_of, say_predict
+from dhsk.commands.inputs import (
+    check_out,
+    label_source,
+    open_samples_of,
+    read_labels_of,
+    say_predict,
+)
 from dhsk.commands.options import (
     DTYPES,
     KERNEL,
@@ -44,7 +50,7 @@ from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
-from dhsk.samples import Samples, read_labels
+from dhsk.samples import Samples
 from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import TFIDF, fixed_map
 from dhsk.systems import peak_resident
@@ -124,7 +130,7 @@ def train(
     mapping = {name: kernel.pop(name) for name in ("sphere_map", "zero_rows")}
     searched = has_no_time(kernel)
     opened = open_samples_of(samples, table, labels)
-    y = read_labels(label_source(labels, samples), opened.shape[0], header=table.header)
+    y = read_labels_of(opened, label_source(labels, samples), table)
     kernel["width"] = width_of(opened, fixed_map(mapping["sphere_map"]))
     chosen = kernel["kernel"] if searched else make_kernel(opened.shape[1], **kernel)
     estimator = _estimator(fit).set_params(kernel=chosen, memory=cluster.memory, **mapping)

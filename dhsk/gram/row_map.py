@@ -15,6 +15,7 @@ from dhsk.kernels import Kernel, SmoothedKernel, require_unit_rows, squared_norm
 from dhsk.progress import Progress
 from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, apply_map, of_counts
 from dhsk.samples.clipped import ClippedSamples
+from dhsk.samples.looks import warn_of_logarithms
 from dhsk.samples.scan import rows_within
 from dhsk.samples.weighted import weigh
 from dhsk.units import format_bytes
@@ -53,10 +54,12 @@ class RowMap:
         return Data([samples], [self.kernel], self.sphere_map, self.zero_rows).scan(run)[0]
 
     def warn(self, samples: Samples) -> None:
-        """Warn of all-zero samples, and of values below 0, if there were any."""
+        """Warn of all-zero samples, of values below 0, and of logarithms, if there were any."""
         self.zero_rows.warn(samples.source, samples.shape[0])
         if isinstance(samples, ClippedSamples):
             samples.warn()
+        if self.new and self.kernel.spherical and of_counts(self.sphere_map):
+            warn_of_logarithms(samples)
 
     def __call__(self, block: Rows, first_row: int = 0) -> Rows:
         """Map a block of samples, dense or canonical CSR, (rows, dim), to rows of `dtype`.

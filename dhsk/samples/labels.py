@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError, InputWarning
-from dhsk.samples.dialect import is_number
+from dhsk.samples.dialect import is_missing, is_number
 from dhsk.samples.format import Asked
 from dhsk.samples.paths import Origin
 from dhsk.samples.readers import FORMATS, format_of, refuse_unknown
 from dhsk.samples.zeros import frames_inside
+from dhsk.units import counted
 
 _MANY: Final = 12
 """Least number of classes that may be counts: digits are ten."""
@@ -54,7 +55,7 @@ def read_labels(
           word; or what follows ``PART=`` in it, up to a blank or semicolon, or in ``[PART=...]``.
 
         The text formats may be compressed: `.txt.gz`. Labels in text that are all numbers are
-        read as numbers.
+        read as numbers, but codes such as 007 stay text.
     n_samples
         Number of samples.
     min_classes
@@ -120,6 +121,7 @@ def check_labels(
         )
     if min_classes > 1:
         _warn_of_counts(labels, source, numbers)
+        _warn_of_missing(labels, source)
     return labels
 
 
@@ -137,6 +139,20 @@ def _warn_of_counts(labels: Labels, source: str, numbers: str) -> None:
             InputWarning,
             stacklevel=frames_inside(),
         )
+
+
+def _warn_of_missing(labels: Labels, source: str) -> None:
+    """Warn of text that stands for an absent value in tables, but is a class here."""
+    if labels.dtype.kind != "U":
+        return
+    for name, count in zip(*np.unique(labels, return_counts=True), strict=True):
+        if is_missing(name):
+            warnings.warn(
+                f"{source}: {counted(int(count), 'label')} {str(name)!r}, taken for a class of "
+                "that name: if these samples have no label, leave them out",
+                InputWarning,
+                stacklevel=frames_inside(),
+            )
 
 
 def _as_classes(array: NDArray[Any], source: str) -> Labels:
@@ -200,7 +216,8 @@ def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:
     if wrong.size:
         raise InputError(
             f"{source}: row {wrong[0]} (counted from 0) holds {array[wrong[0]]}, but classes are "
-            "expected, whole numbers of 64 bits or strings: divide the values into classes"
+            "expected, whole numbers of 64 bits or strings: divide the values into classes, or "
+            "predict them with dhsk.HeatKernelRidge"
         )
     return array.astype(np.int64)
 
@@ -211,10 +228,15 @@ def _refuse_missing(source: str, row: int) -> None:
     )
 
 
+def _is_code(label: str) -> bool:
+    """Whether a label begins with a zero that a number would lose, such as 007."""
+    return len(label) > 1 and label[0] == "0" and label.isdigit()
+
+
 def _numbers_or_text(labels: list[str]) -> NDArray[Any]:
     """Return labels as float64 where all are numbers, else as text without outer blanks."""
     stripped = [label.strip() for label in labels]
-    if not stripped or not all(map(is_number, stripped)):
+    if not stripped or any(map(_is_code, stripped)) or not all(map(is_number, stripped)):
         return np.array(stripped, dtype=np.str_)
     numbers = np.array(stripped, dtype=np.float64)
     # Neighbours of 16 digits and more are one float64, and would be one class.

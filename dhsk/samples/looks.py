@@ -65,6 +65,17 @@ def warn_of_looks(samples: Samples) -> None:
     warnings.warn(message, InputWarning, stacklevel=frames_inside())
 
 
+def warn_of_logarithms(samples: Samples) -> None:
+    """Warn of new samples that seem to be logarithms of counts."""
+    if samples.vectorizer is None and seems(first_rows(samples)) == "logarithms":
+        warnings.warn(
+            f"the values of {samples.source} seem to be logarithms of counts (log1p): a model of "
+            "counts needs np.expm1 of them; of AnnData, layers/counts or raw/X may have counts",
+            InputWarning,
+            stacklevel=frames_inside(),
+        )
+
+
 def warn_of_spread(samples: Samples) -> None:
     """Warn where one column has most of what distances and inner products of samples depend on."""
     rows = first_rows(samples)

@@ -11,6 +11,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import zarr
 from scipy.sparse import csr_array, save_npz
@@ -51,6 +52,25 @@ def run(capfd: Any) -> Callable[..., tuple[int, str]]:
         return ended.value.code, captured.out + captured.err
 
     return command
+
+
+@pytest.mark.parametrize("command", ["cv", "train"])
+@pytest.mark.parametrize("made", ["csv", "parquet"])
+def test_labels_of_other_samples_are_refused(run: Any, here: Path, command: str, made: str) -> None:
+    """Labels go row by row: a table of them with the same ids in another order is no help."""
+    table = pd.DataFrame(np.load("x.npy"), columns=[f"f{k}" for k in range(12)])
+    table.insert(0, "id", [f"s{k}" for k in range(40)])
+    table.to_csv("x.csv", index=False)
+    labels = pd.DataFrame({"id": table["id"], "status": ["up", "down"] * 20})
+    write = {"csv": lambda t, to: t.to_csv(to, index=False), "parquet": pd.DataFrame.to_parquet}
+    words = [command, "x.csv", "--id-column", "id", "--labels", f"y.{made}:status", "--out", "o"]
+    words += ["--kernel", "linear", "--C", "1"]
+    write[made](labels.sample(frac=1, random_state=0), f"y.{made}")
+    code, said = run(*words)
+    assert code == BAD_INPUT
+    assert "row 0 (counted from 0) of x.csv is 's0' by column id, but of y." in said
+    write[made](labels, f"y.{made}")
+    assert run(*words)[0] == 0
 
 
 REFUSED = {

@@ -56,6 +56,20 @@ def test_logarithms_are_sent_to_their_counts(X: Any, made: Any) -> None:
 
 
 @pytest.mark.parametrize("made", [np.asarray, csr_array], ids=["dense", "csr"])
+def test_logarithms_are_told_where_a_model_predicts_them(made: Any) -> None:
+    """The model is of counts; counts themselves need no words, nor do single samples."""
+    X, y, kernel = counts(), np.arange(60) % 2, dhsk.HeatKernel.at_scale(30, 0.5)
+    for model in (dhsk.HeatSVC(kernel=kernel), dhsk.NystromSVC(10, kernel=kernel)):
+        fitted = model.fit(made(X.astype(float)), y)
+        (said,) = warned(lambda m=fitted: m.predict(made(NORMALISED)))
+        assert "seem to be logarithms of counts" in said
+        assert not warned(lambda m=fitted: m.predict(made(X[::-1].astype(float))))
+        assert not warned(lambda m=fitted: m.predict(made(NORMALISED[:1])))
+    plain = dhsk.HeatSVC(kernel=dhsk.GaussianKernel(1.0)).fit(LOGGED, y)
+    assert not warned(lambda: plain.predict(LOGGED))
+
+
+@pytest.mark.parametrize("made", [np.asarray, csr_array], ids=["dense", "csr"])
 def test_a_column_of_another_unit_is_named(made: Any) -> None:
     """Of wine it is the proline of 178 wines, 83 % of all."""
     (said,) = warned(lambda: dhsk.compute_gram(made(WINE), "heat"))

@@ -188,3 +188,25 @@ def test_underscored_labels_stay_apart(tmp_path):
     """1_0 and 10 are two classes, although Python reads both as ten."""
     (tmp_path / "y.txt").write_text("1_0\n10\n")
     assert read_labels(tmp_path / "y.txt", 2).tolist() == ["1_0", "10"]
+
+
+def test_codes_keep_their_zeros(tmp_path):
+    """007 and 7 are two classes; 0 and -0.5e1 are numbers as ever."""
+    (tmp_path / "y.txt").write_text("007\n10\n7\n")
+    assert read_labels(tmp_path / "y.txt", 3).tolist() == ["007", "10", "7"]
+    (tmp_path / "n.txt").write_text("0\n-0.5e1\n0.0\n10\n")
+    assert read_labels(tmp_path / "n.txt", 4).tolist() == [0, -5, 0, 10]
+
+
+@pytest.mark.parametrize("name", ["NA", "nan", "None", "?"])
+def test_names_of_absent_values_are_told(name):
+    """They are a class, as before, and the warning counts it; predictions are not warned of."""
+    y = ["a", name, "b", name]
+    with pytest.warns(
+        InputWarning, match="the labels: 2 labels .*, taken for a class of that name"
+    ):
+        assert check_labels(y, 4).tolist() == y
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_labels(y, 4, min_classes=1)
+        check_labels(["a", "banana", "nano"], 3)
