@@ -4,6 +4,7 @@ from dhsk.commands.console import print_table, say, say_wrapped
 from dhsk.report.words import listed, named
 from dhsk.results.baselines import Baseline, Baselines
 from dhsk.results.columns import Cell
+from dhsk.results.decision import simplicity
 from dhsk.results.parts import Results, SearchStage
 from dhsk.units import human_seconds
 
@@ -81,7 +82,8 @@ def _print_few_samples(result: Results) -> None:
 def _print_cells(result: Results, word: str) -> None:
     """Print the best cell of every kernel and rank, or the best cells of the only one."""
     low_rank = result.low_rank is not None
-    ranked = sorted(result.summary, key=lambda cell: -cell.mean)
+    # Of equals the one that the decision takes is the first, whatever their last bits.
+    ranked = sorted(result.summary, key=lambda cell: (-round(cell.mean, 9), simplicity(cell)))
     best = {(cell.kernel, cell.rank): cell for cell in reversed(ranked)}
     several = len(best) > 1
     firsts = [cell for cell in ranked if cell is best[cell.kernel, cell.rank]]

@@ -5,13 +5,13 @@ from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from dhsk.arrays import ROWS, Floats, blocks
 from dhsk.devices import current_device, fetched
 from dhsk.errors import InputError
 from dhsk.nystrom.kept_values import KeptPasses
 from dhsk.nystrom.spans import FeatureMatrix
+from dhsk.solvers.eigenvalues import largest_pairs
 
 Parts = Iterable[tuple[slice, NDArray[Any]]]
 """Values of a span, from `Span.blocks`."""
@@ -43,7 +43,7 @@ def components(Z: FeatureMatrix, k: int, passes: KeptPasses) -> tuple[Floats, Fl
     """
     root = None if Z.root is None else Z.root.astype(Z.dtype)
     S = passes.sum(Z, _products, (), root)
-    weights, V = eigh(S, subset_by_index=(len(S) - k, len(S) - 1))
+    weights, V = largest_pairs(S, k)
     return V[:, ::-1], weights[::-1], float(np.trace(S))
 
 

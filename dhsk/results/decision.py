@@ -35,16 +35,17 @@ class Decision:
     """The simplest kernel that the folds cannot tell from the best, and what was compared.
 
     Each kernel stands with its best cell, at each rank if it is of low rank. Taken is the simplest
-    kernel that is within one standard error of the best [1]_. The standard error is that of paired
-    differences, as all cells see the same folds, corrected for training sets that overlap and for
-    repeats that share their samples, see `paired_difference`: one sample, or one fold, never
-    decides. Simple is, in this order: linear, cosine, polynomial, Gaussian, parametrix, heat, other
-    kernels; then a smaller rank. Of one kernel log-ratios come first, if they were tried beside
-    other maps and are that near: where samples are few, chance often gives another map the highest
-    mean (measured: examples/microbiome). Else the highest mean counts. Of equal means, to nine
-    digits, the kernel's own map comes first, then the larger time or sigma (at an infinite time the
-    heat kernel is the cosine), then the smaller C, in units of the spread if it was chosen so.
-    Cells whose fits did not converge take no part, unless none converged.
+    kernel that is within one standard error of the best [1]_, but for one that a still simpler
+    kernel beats. The standard error is that of paired differences, as all cells see the same folds,
+    corrected for training sets that overlap and for repeats that share their samples, see
+    `paired_difference`: one sample, or one fold, never decides. Simple is, in this order: linear,
+    cosine, polynomial, Gaussian, parametrix, heat, other kernels; then a smaller rank. Of one
+    kernel log-ratios come first, if they were tried beside other maps and are that near: where
+    samples are few, chance often gives another map the highest mean (measured:
+    examples/microbiome). Else the highest mean counts. Of equal means, to nine digits, the kernel's
+    own map comes first, then the larger time or sigma (at an infinite time the heat kernel is the
+    cosine), then the smaller C, in units of the spread if it was chosen so. Cells whose fits did
+    not converge take no part, unless none converged.
 
     Attributes
     ----------
@@ -106,7 +107,7 @@ class Decision:
         cell, best, own = self.simplest.cell, self.best, self.simplest.words
         if cell == best:
             said = f"take {best.brief}: the highest mean, and no simpler kernel is within one"
-            said += " standard error of it"
+            said += f" standard error of it{self._beaten}"
         elif self.taken == best:
             said = (
                 f"take {best.brief}: the highest mean, as was asked for; {cell.brief} is simpler, "
@@ -116,10 +117,21 @@ class Decision:
             as_simple = _order(cell) == _order(best)
             said = (
                 f"take {cell.brief}: {'on log-ratios, and' if as_simple else 'the simplest kernel'}"
-                " within one standard error of the best "
+                f" within one standard error of the best{self._beaten} "
                 f"({best.brief}, {own} better)"
             )
         return said
+
+    @property
+    def _beaten(self) -> str:
+        """Simpler kernels that are near the best, but that still simpler ones beat, in words."""
+        order = _order(self.simplest.cell)
+        near = [one for one in self.compared if one.within and _order(one.cell) < order]
+        if not near:
+            return ""
+        better = [_name(_beating(one, self.compared).cell) for one in near]  # type: ignore[union-attr]
+        pairs = zip(near, better, strict=True)
+        return "".join(f" but {_name(one.cell)}, which {other} beats" for one, other in pairs)
 
     @property
     def unseen(self) -> str:
@@ -157,7 +169,7 @@ def decide(
     firsts = sorted(map(highest, families.values()), key=simplicity)
     best = highest(firsts)
     compared = tuple(_compared(best, cell, rows_of, sizes) for cell in firsts)
-    within = [one for one in compared if one.within]
+    within = [one for one in compared if one.within and _beating(one, compared) is None]
     alike = [one.cell for one in within if _order(one.cell) == _order(within[0].cell)]
     on_ratios = [cell for cell in alike if prefix_of(cell.kernel) == CLR]
     simplest = next(one for one in within if one.cell == highest(on_ratios or alike))
@@ -169,6 +181,14 @@ def decide(
         taken=simplest.cell if taken is None else taken,
         sizes=sizes,
     )
+
+
+def _beating(one: Comparison, compared: Sequence[Comparison]) -> Comparison | None:
+    """The best of the kernels that are simpler than one, if it has a higher mean."""
+    simpler = [other for other in compared if _order(other.cell) < _order(one.cell)]
+    best = min(simpler, key=lambda other: other.difference, default=one)
+    higher = best.cell.mean > one.cell.mean and not about_equal(best.cell.mean, one.cell.mean)
+    return best if higher else None
 
 
 def comparisons(

@@ -26,6 +26,21 @@ def usual_count(n: int) -> int:
     return 100 if n < MANY else 30
 
 
+def largest_pairs(S: Floats, k: int) -> tuple[Floats, Floats]:
+    """The k largest eigenvalues of a symmetric matrix, ascending, and their vectors, (n, k).
+
+    LAPACK's dsyevr, asked for few, finds none where all are nearly equal, as of samples that have
+    nothing in common: all are computed then.
+    """
+    from scipy.linalg import eigh
+
+    n = len(S)
+    found, vectors = eigh(S, subset_by_index=(n - k, n - 1))
+    if len(found) < k:
+        found, vectors = np.linalg.eigh(S)
+    return found[-k:], vectors[:, -k:]
+
+
 def bytes_of(n: int) -> int:
     """Memory of `leading_eigenvalues` for n samples, in bytes."""
     if n <= SMALL:

@@ -11,6 +11,7 @@ from dhsk.arrays import Floats, Indices
 from dhsk.gram.matrix import GramMatrix
 from dhsk.results.examined import Examined, RocCurve, SampleMap, WrongSample
 from dhsk.samples import Samples
+from dhsk.solvers.eigenvalues import largest_pairs
 from dhsk.validation.input import Square
 from dhsk.validation.out_of_fold import OutOfFold
 
@@ -148,13 +149,11 @@ def components(K: NDArray[Any]) -> tuple[Floats, tuple[float, float]]:
 
     They are scaled to a largest coordinate of 1, and signed so that it is positive.
     """
-    from scipy.linalg import eigh
-
     K = np.asarray(K, dtype=np.float64)
     means = K.mean(axis=0)
     centred = K - means - means[:, None] + means.mean()
-    n, total = len(K), float(np.trace(centred))
-    found, vectors = eigh(centred, subset_by_index=(n - 2, n - 1))
+    total = float(np.trace(centred))
+    found, vectors = largest_pairs(centred, 2)
     found = np.maximum(found[::-1], 0.0)
     points = vectors[:, ::-1] * np.sqrt(found)
     largest = np.abs(points).max(axis=0)

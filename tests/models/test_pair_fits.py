@@ -149,6 +149,22 @@ def test_shared_matrices_are_few(most: int) -> None:
     assert sum(made.values()) <= 2 * len(made)  # in order of the kernels few are made again
 
 
+@pytest.mark.parametrize("way", ["ovo", "ovr"])
+def test_decisions_of_rounding_alone_are_none(way: Any) -> None:
+    """Samples that have nothing in common are all the same to a fit: no score is made of that."""
+    y, folds = np.arange(60) % 2, np.arange(60) // 2 % 5
+    weights = np.stack([folds != fold for fold in range(5)]).astype(float)
+    K = np.full((60, 60), 0.1) + 0.7 * np.eye(60)
+    problems = [MatrixProblem(ArraySource(K), (0.1, 1.0, 1000.0))]
+    solver = PairSolver(y, weights, 1e-3, problems, Threads(1), WHOLE, multi_class=way)
+    ((k, found),) = solver.solved()
+    for decided in solver.held_out(k, found, [np.flatnonzero(folds == f) for f in range(5)]):
+        assert not decided.any()
+    K[np.ix_(y == 0, y == 0)] += 1e-6  # samples of one class have, however little
+    ((k, found),) = solver.solved()
+    assert all(d.any() for d in solver.held_out(k, found, [np.flatnonzero(folds == 0)]))
+
+
 def test_the_unit_of_a_matrix_scales_the_bounds(solver: PairSolver) -> None:
     """C counts in units of the kernel itself."""
     solver.problems = [replace(solver.problems[0], unit=0.5)]

@@ -52,6 +52,30 @@ def test_the_standard_error_is_of_paired_differences() -> None:
     )
 
 
+def test_a_kernel_that_a_simpler_one_beats_is_not_taken() -> None:
+    """Cosine is within one standard error as its differences vary; linear, above it, is not."""
+    linear = rows(
+        "linear", [row.score - d for row, d in zip(HEAT, [0.01, 0.012, 0.008, 0.01], strict=True)]
+    )
+    cosine = rows(
+        "cosine", [row.score - d for row, d in zip(HEAT, [0.0, 0.06, 0.0, 0.02], strict=True)]
+    )
+    found = decided(HEAT, cosine, linear)
+    assert [one.within for one in found.compared] == [False, True, True]
+    assert found.simplest.cell == found.best
+    assert found.sentence.startswith(
+        "take heat, C = 5: the highest mean, and no simpler kernel is within one standard error of "
+        "it but cosine, which linear beats; linear is 0.0100 "
+    )
+    assert decided(HEAT, cosine).simplest.cell.kernel == "cosine"
+    gaussian = rows("gaussian", [0.90, 0.79, 0.97, 0.93])
+    found = decided(HEAT, cosine, linear, gaussian)
+    assert found.simplest.cell.kernel == "gaussian"
+    assert (
+        "standard error of the best but cosine, which linear beats (heat, C = 5" in found.sentence
+    )
+
+
 def test_a_simpler_kernel_within_one_standard_error_is_taken() -> None:
     """Linear, too far off, is mentioned; of cosine its best cell, though others are near too."""
     cosine = rows("cosine", [0.91, 0.78, 0.97, 0.92], C=2.0)

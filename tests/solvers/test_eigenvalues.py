@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import dhsk
-from dhsk.solvers.eigenvalues import OVERSAMPLING, PASSES, SMALL, leading_eigenvalues
+from dhsk.solvers.eigenvalues import (
+    OVERSAMPLING,
+    PASSES,
+    SMALL,
+    largest_pairs,
+    leading_eigenvalues,
+)
 from dhsk.solvers.sources import ArraySource
 
 
@@ -38,3 +44,17 @@ def test_large_ones_by_passes_come_close_from_below() -> None:
     assert (found <= expected + rounding).all()
     np.testing.assert_allclose(found[:10], expected[:10], rtol=1e-6)
     np.testing.assert_allclose(found, expected, rtol=0.05)
+
+
+@pytest.mark.parametrize("n", [3, 300])
+def test_largest_pairs_of_a_cluster(n: int) -> None:
+    """Of the centred identity, all but one are 1: asked for two, LAPACK finds none."""
+    S = np.eye(n) - 1 / n
+    found, vectors = largest_pairs(S, 2)
+    np.testing.assert_allclose(found, 1.0, rtol=1e-12)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(S @ vectors, vectors, atol=1e-12)
+    K = matrix(n)
+    found, vectors = largest_pairs(K, 2)
+    np.testing.assert_allclose(K @ vectors, vectors * found, atol=1e-12 * found.max() * n)
+    assert found[0] <= found[1]
