@@ -364,7 +364,6 @@ def _write(
     result: "CvResult", opened: GramMatrix | Samples, out: Place, *, overwrite: bool
 ) -> None:
     """Write the files of a result, last the one that says it; remove an overwritten model."""
-    from dhsk.models.files import save_model
     from dhsk.validation.predictions import write_predictions
 
     if result.held_out_ is not None:
@@ -372,7 +371,7 @@ def _write(
         write_predictions(result.held_out_, result.best.point, samples, out / "predictions.csv")
     write_report(result, out / PAGE, TABLES)
     if result.model_ is not None:
-        save_model(result.model_, out / "model.dhsk")
+        result.best_estimator_.save(out / "model.dhsk")
     elif overwrite:
         (out / "model.dhsk").unlink(missing_ok=True)
     result.to_json(out / "results.json")

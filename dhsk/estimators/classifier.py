@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MethodType
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -282,7 +282,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         # Counts of words in texts come without names from scikit-learn's vectorizers too.
         made._keep_features(model.dim, None if model.vectorizer else model.feature_names)
         made._takes_any_order = True
-        made._learned(model)
+        made._learned(replace(model, notes=dict(model.notes) | made._notes()))
         return made
 
     def __sklearn_tags__(self) -> Tags:
@@ -330,11 +330,18 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     def _notes(self) -> dict[str, Any]:
         """Parameters of this estimator, for the model file."""
         parameters = {name: getattr(self, name) for name in self._kept}
+        for name in _GIVEN:  # landmarks, or a generator, which no file holds
+            if not isinstance(parameters.get(name), int | str | None):
+                del parameters[name]
         if isinstance(self.class_weight, Mapping):
             parameters["class_weight"] = list(self.class_weight.items())
         given = self.kernel
         parameters["kernel"] = given.to_spec() if isinstance(given, Kernel) else given
         return {"parameters": parameters, "estimator": type(self).__name__}
+
+
+_GIVEN: Final = ("selection", "random_state")
+"""Parameters that may be objects."""
 
 
 def _refuse_large(samples: Samples, row_map: RowMap) -> None:

@@ -141,7 +141,7 @@ def test_results_of_a_file_have_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("low_rank", [None, dhsk.LowRank(30, oversampling=2)])
-def test_best_estimator_is_the_model(low_rank: Any) -> None:
+def test_best_estimator_is_the_model(low_rank: Any, tmp_path: Path) -> None:
     """A fitted estimator of scikit-learn's contract, with the parameters of the best cell."""
     X, y = digits(3)
     result = dhsk.cross_validate(
@@ -153,6 +153,12 @@ def test_best_estimator_is_the_model(low_rank: Any) -> None:
     assert (best.C, best.time_scale) == (result.best_["C"], result.best_["time_scale"])
     assert (best.class_weight, best.tol) == ("balanced", 1e-5)
     assert best.n_features_in_ == 64
+    best.save(tmp_path / "m.dhsk")
+    read = type(best).load(tmp_path / "m.dhsk")
+    elsewhere = {"memory", "client", "journal", "store"}  # of this machine
+    given = {k: v for k, v in best.get_params().items() if k not in elsewhere}
+    assert {k: v for k, v in read.get_params().items() if k not in elsewhere} == given
+    np.testing.assert_array_equal(read.decision_function(X), best.decision_function(X))
     refitted = clone(best).fit(X, y)
     share = np.mean(best.predict(X) == refitted.predict(X))
     assert share == 1.0 if low_rank is None else share > 0.95
