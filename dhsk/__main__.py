@@ -58,16 +58,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     set_verbosity(Verbosity.USUAL)
     if arguments is None:
         _say_beginning(sys.argv[1:])
+    heard: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job ignores them
-            signal.signal(number, partial(_interrupt, arguments))
+            signal.signal(number, partial(_interrupt, arguments, heard))
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Paths that are no text are printed as standard error prints them.
         sys.stdout.reconfigure(errors="backslashreplace")
     before, sys.unraisablehook = sys.unraisablehook, _hear_again
     try:
         sys.exit(_run(arguments))
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
+        # Compilers and modules that are being loaded make other errors of an interrupt.
+        if not heard and not isinstance(error, KeyboardInterrupt):
+            raise
         _say_interrupted(arguments)
         # Python notes an interrupt within exec(), as when a lazy import makes a dataclass, and then
         # ends by SIGINT whatever the exit code. The next exec() removes the note.
@@ -166,8 +170,11 @@ def _show_warning(
         )
 
 
-def _interrupt(arguments: Sequence[str] | None, number: int, _frame: object) -> None:
+def _interrupt(
+    arguments: Sequence[str] | None, heard: list[int], number: int, _frame: object
+) -> None:
     """End quietly: a second SIGTERM changes nothing, a second Ctrl-C cuts the end short."""
+    heard.append(number)
     signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_IGN)
     # What Dask's event loop logs when it is interrupted in the middle of a call is no news.
     logging.getLogger("tornado.application").setLevel(logging.CRITICAL)

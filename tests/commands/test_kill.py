@@ -190,3 +190,30 @@ def test_an_interrupt_within_exec_ends_with_its_code(tmp_path: Path) -> None:
     )
     assert done.returncode == 130, done.stderr
     assert done.stderr.startswith("dhsk: interrupted")
+
+
+OF_A_COMPILER = """
+import signal
+import dhsk.__main__ as command
+
+def run(arguments):
+    {}
+    raise RuntimeError("no compiled object yet")
+
+command._run = run
+command.main([])
+"""
+
+
+@pytest.mark.usefixtures("hears_interrupts")
+def test_an_interrupt_of_which_others_make_an_error_is_one() -> None:
+    """As numba and half-loaded modules do; without an interrupt the error stays."""
+    caught = "try: signal.raise_signal(signal.SIGINT)\n    except KeyboardInterrupt: pass"
+    ended = {}
+    for line in (caught, "pass"):
+        words = [sys.executable, "-c", OF_A_COMPILER.format(line)]
+        ended[line] = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended[caught].returncode, ended[caught].stderr.count("\n")) == (130, 1)
+    assert ended[caught].stderr.startswith("dhsk: interrupted")
+    assert ended["pass"].returncode == 1
+    assert "no compiled object yet" in ended["pass"].stderr
