@@ -38,6 +38,9 @@ class BudgetError(DhskError):
     dhsk.errors.BudgetError: a Gram matrix in tiles of ... but 0.98 kiB are allowed: give more ...
     """
 
+    needed: int = 0
+    """Least bytes of memory, where they are known."""
+
 
 class ClusterError(DhskError):
     """A Dask cluster lost its scheduler or its workers, or none of them makes progress.

@@ -266,13 +266,14 @@ def _require(least: int, left: int, counts: FitCounts, resources: Resources) -> 
     if resources.workers:
         where += f" and {counted(resources.workers, 'worker')}"
         fewer = " or fewer workers" if resources.workers > 1 else ""
-    own_bytes = _processes(resources, 1) + FIT_BASE_BYTES
-    raise BudgetError(
-        f"exact fits on {counts.n} samples need at least "
-        f"{format_bytes(resources.memory - left + least)}, of which {format_bytes(own_bytes)} are "
-        f"for Python, its libraries and compiled code in {where}, but "
+    own_bytes, needed = _processes(resources, 1) + FIT_BASE_BYTES, resources.memory - left + least
+    error = BudgetError(
+        f"exact fits on {counts.n} samples need at least {format_bytes(needed)}, of which "
+        f"{format_bytes(own_bytes)} are for Python, its libraries and compiled code in {where}, but "
         f"{format_bytes(resources.memory)} are allowed: give more memory{fewer}"
     )
+    error.needed = needed
+    raise error
 
 
 def _processes(resources: Resources, at_once: int) -> int:

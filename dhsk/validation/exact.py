@@ -1,7 +1,6 @@
 """Engine that fits exact classifiers on the kernels of a grid."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from time import perf_counter
@@ -116,16 +115,24 @@ class ExactEngine:
         matrices, square = self._matrices, self._matrices.square
         given = isinstance(square, GramMatrix) and square.computed
         may_compute = self._options.on_demand and matrices.can_compute
-        with suppress(BudgetError) if given or may_compute else nullcontext():
+        refused = None
+        try:
             plan = plan_fits(counts, dtype, n_kernels, self._resources)
             read = not may_compute or self._options.stores_fit
             if read and (plan.whole or not (given or may_compute)):
                 return plan
+        except BudgetError as error:
+            if not (given or may_compute):
+                raise
+            refused = error
         self._way = "working sets"
         if may_compute:
             matrices.compute_on_demand()
             self._options.report.expect_no_products()
-        return plan_fits(counts, dtype, n_kernels, self._resources, self._way)
+        try:
+            return plan_fits(counts, dtype, n_kernels, self._resources, self._way)
+        except BudgetError as error:  # few samples need less as whole matrices
+            raise min(filter(None, (refused, error)), key=lambda one: one.needed) from None
 
     def needs(self, kernels: Sequence[Kernel]) -> Needs:
         """Memory of products or of fits, which come one after the other."""
