@@ -1,7 +1,7 @@
 """The command `dhsk cv`: a cross-validation to a folder of results."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,7 @@ from dhsk.commands.earlier_run import (
 )
 from dhsk.commands.inputs import (
     label_source,
+    labels_of_test,
     open_samples_of,
     open_source,
     own_label_column,
@@ -234,10 +235,12 @@ def _low_rank(grid: dict[str, Any]) -> LowRank | None:
 
 
 def _held_out(
-    final: dict[str, Any], table: Reading, vectorizer: AnyVectorizer | None
+    final: dict[str, Any], table: Reading, vectorizer: AnyVectorizer | None, beside: Sequence[Any]
 ) -> tuple[Samples, Any] | None:
-    """Test samples and their labels; `vectorizer` is that of the other samples."""
-    test, test_labels = final["test"], final["test_labels"]
+    """Test samples and their labels; `vectorizer` is that of the others, which are `beside`."""
+    test = final["test"]
+    own = labels_of_test(test, *beside)
+    test_labels = final["test_labels"] or own
     if test is None:
         if test_labels is not None:
             raise click.UsageError("--test-labels needs --test")
@@ -282,7 +285,8 @@ def cv(
     table = table.without(own_label_column(samples, grid["groups"]))
     opened = open_source(samples, labels, table)
     y = read_labels_of(opened, label_source(labels, samples), table)
-    kernels, held_out = _kernels(grid, opened), _held_out(final, table, opened.vectorizer)
+    kernels = _kernels(grid, opened)
+    held_out = _held_out(final, table, opened.vectorizer, (samples, labels))
     groups = None
     if grid["groups"] is not None:
         groups = read_labels_of(opened, grid["groups"], table, min_classes=1)

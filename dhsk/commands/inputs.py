@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import warnings
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 from dhsk.bars import passes_shown
 from dhsk.commands.console import hint
 from dhsk.commands.reading import Reading
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.files import refuse_device
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.objects.places import Place, check_writable
@@ -24,6 +25,9 @@ from dhsk.samples.labels import Labels, read_labels
 from dhsk.samples.paths import Origin
 from dhsk.samples.svmlight import SVMLIGHT
 from dhsk.samples.text_folder import TEXT_FILES
+
+OF_COLUMNS: Final = (*TABLES, *ARROW)
+"""How files of named columns end."""
 
 _ROWS: Final = 4096
 """Ids at a time."""
@@ -81,7 +85,7 @@ def _those_in(source: str, table: Reading) -> Reading:
     A misspelt one is found by the features, of which there is one too many then.
     """
     origin = Origin.of(source)
-    if origin.key is not None or origin.is_folder or origin.suffix not in (*TABLES, *ARROW):
+    if origin.key is not None or origin.is_folder or origin.suffix not in OF_COLUMNS:
         return table
     is_csv = origin.suffix in TABLES
     names = (read_columns(origin, table.header) if is_csv else read_schema(origin)).names
@@ -114,7 +118,7 @@ def read_labels_of(
     """
     found = read_labels(labels, opened.shape[0], min_classes=min_classes, header=table.header)
     origin, column = Origin.of(labels), table.id_column
-    if column is None or not isinstance(opened, Samples) or origin.suffix not in (*TABLES, *ARROW):
+    if column is None or not isinstance(opened, Samples) or origin.suffix not in OF_COLUMNS:
         return found
     is_csv = origin.suffix in TABLES
     others = read_columns(origin, table.header) if is_csv else read_schema(origin)
@@ -129,6 +133,24 @@ def read_labels_of(
                 f"but of {origin.path} it is {other!r}: labels go row by row, so sort both alike"
             )
     return found
+
+
+def labels_of_test(test: str | None, source: str, labels: str | None) -> str | None:
+    """Labels of test samples that name none: the column that holds those of the others.
+
+    Warns of a test by the samples themselves.
+    """
+    if test is None:
+        return None
+    if test == source or _is_same_file(Path(test), source):
+        warnings.warn(
+            f"--test {test} has the samples that the model is trained on: its score says nothing "
+            "of new ones, as that of the folds does",
+            InputWarning,
+            stacklevel=2,
+        )
+    column = own_label_column(source, labels)
+    return f"{test}:{column[0]}" if column and test.lower().endswith(OF_COLUMNS) else None
 
 
 def check_out(out: Place, *inputs: str | Place | None) -> None:
@@ -192,6 +214,6 @@ def label_words(source: str, labels: str | None) -> str:
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
     """Column of the samples' own table that holds labels or groups, hence no feature; or empty."""
     file, _, column = (labels or "").rpartition(":")
-    if not column or not file.lower().endswith((*TABLES, *ARROW)):
+    if not column or not file.lower().endswith(OF_COLUMNS):
         return ()
     return (column,) if file == source or _is_same_file(Path(file), source) else ()

@@ -269,8 +269,8 @@ def _require(least: int, left: int, counts: FitCounts, resources: Resources) -> 
     own_bytes, needed = _processes(resources, 1) + FIT_BASE_BYTES, resources.memory - left + least
     error = BudgetError(
         f"exact fits on {counts.n} samples need at least {format_bytes(needed)}, of which "
-        f"{format_bytes(own_bytes)} are for Python, its libraries and compiled code in {where}, but "
-        f"{format_bytes(resources.memory)} are allowed: give more memory{fewer}"
+        f"{format_bytes(own_bytes)} are for Python, its libraries and compiled code in {where}, "
+        f"but {format_bytes(resources.memory)} are allowed: give more memory{fewer}"
     )
     error.needed = needed
     raise error

@@ -154,6 +154,22 @@ def test_held_out_samples_may_lack_the_columns_of_training(run: Any, data: Any) 
     assert code == DONE, err
 
 
+def test_test_samples_have_their_labels_in_the_same_column(run: Any, data: Any) -> None:
+    """It need not be named again; a test by the training samples is warned of."""
+    X, y = data
+    frame = pd.DataFrame(X, columns=NAMES).assign(type=y)
+    frame.to_csv("x.csv", index=False)
+    frame[: N // 2].to_csv("new.csv", index=False)
+    words = ["cv", "x.csv", "--labels", "x.csv:type", "--kernel", "cosine", "--C", 1, "--folds", 2]
+    code, out, err = run(*words, "--test", "new.csv", "--out", "a")
+    assert code == DONE, err
+    assert f"on {N // 2} samples held out" in out
+    assert "--test" not in err
+    code, out, err = run(*words, "--test", "x.csv", "--out", "b")
+    assert code == DONE, err
+    assert "--test x.csv has the samples that the model is trained on" in err
+
+
 def test_samples_or_models_without_names_are_taken_by_width(run: Any, data: Any) -> None:
     """With the warning of scikit-learn, and the number of features is still checked."""
     X, y = data
