@@ -199,12 +199,12 @@ def test_bad_input_is_named(digits: Any, options: Any, message: str) -> None:
 
 def test_fits_that_do_not_fit_are_refused(digits: Any) -> None:
     """The refusal has the numbers, and what it asks for is enough."""
+    few: dict[str, Any] = {"kernels": KERNELS[0], "C": 1, "cv": 3}
     with pytest.raises(
         dhsk.BudgetError,
         match=r"300 samples need at least [\d.]+ MiB, of which .* MiB are .* but 286\.10 MiB are",
     ) as caught:
-        dhsk.cross_validate(*digits, memory="300MB")
-    few = {"kernels": KERNELS[0], "C": 1, "cv": 3}
+        dhsk.cross_validate(*digits, memory="300MB", **few)
     dhsk.cross_validate(*digits, memory=caught.value.needed + 1000, **few)
     with pytest.raises(dhsk.BudgetError, match="need at least"):
         dhsk.cross_validate(*digits, memory=caught.value.needed - 1000, **few)
