@@ -4,6 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from shlex import quote
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError, InputWarning
-from dhsk.samples.dialect import is_missing, is_number, value_of
+from dhsk.samples.dialect import has_decimal_comma, is_missing, is_number, value_of
 from dhsk.samples.format import (
     LABELS,
     SHOWN,
@@ -44,7 +45,10 @@ _OPTIONS: Final = 20
 ENCODED: Final = "encode categories as columns of 0 and 1 (pandas.get_dummies) and dates as numbers"
 
 _FEWEST_MEASURED: Final = 10
-"""Least number of rows that tell measurements from classes."""
+"""Least number of rows that tell measurements from classes, and names of samples from others."""
+
+_INDEX: Final = "Unnamed: 0"
+"""What pandas calls the index that it has written."""
 
 _SPLITS: Final = frozenset({"train", "test", "val", "valid", "validation", "dev", "holdout"})
 """Words of a column that divides the samples, which has no labels."""
@@ -209,7 +213,7 @@ def describe_table(
     lists = (name for name, v in columns.items() if v and isinstance(v[0], list) and not own_text)
     vector = next(lists, None)
     own = [name for name, v in columns.items() if name != vector and not all(map(_is_numeric, v))]
-    ids = usual_id(list(columns))
+    ids = _ids_of(columns, own)
     texts = [name for name in own if name != ids and _mean_length(columns[name]) >= LONG]
     text = TEXT_FIELD if TEXT_FIELD in own else next(iter(texts), None)
     rest = [name for name in columns if name not in (text, ids)]
@@ -231,6 +235,9 @@ def describe_table(
         dropped = [name for name in own if name not in (label, ids)]
         gaps = [name for name in dropped if all(map(_is_numeric, _present(columns[name])))]
         rows += [("gaps", f"{listed(gaps, SHOWN)}: fill them in to keep them")] if gaps else []
+        commas = [name for name in dropped if all(map(_has_comma, _present(columns[name])))]
+        of_commas = f"{listed(commas, SHOWN)} with decimal commas: write points to keep them"
+        rows += [("numbers", of_commas)] if commas else []
         if numbers:
             values = np.array([list(map(_number, v)) for v in numbers.values()], np.float64).T
             rows += value_notes(values, list(numbers))
@@ -245,6 +252,36 @@ def describe_table(
         return found
     left = [*dropped, *([] if ids is None else [ids])]
     return replace(found, python=_regression(origin, str(label), left, signed=signed))
+
+
+def _ids_of(columns: Mapping[str, list[Any]], own: Sequence[str]) -> str | None:
+    """Column that seems to name the samples: so called, an index, or words that all differ."""
+    usual, first = usual_id(list(columns)), next(iter(columns), "")
+    if usual is not None:
+        return usual
+    if first == _INDEX and _all_differ(columns[first]):
+        return first
+    words = (name for name in own if name != TEXT_FIELD and _mean_length(columns[name]) < LONG)
+    differing = (name for name in words if _all_differ(columns[name]))
+    return next((name for name in differing if not any(map(_is_measure, columns[name]))), None)
+
+
+def _all_differ(values: list[Any]) -> bool:
+    """Whether no value occurs twice or is absent, in enough rows to tell."""
+    return len(values) >= _FEWEST_MEASURED and len(set(map(str, _present(values)))) == len(values)
+
+
+def _is_measure(value: Any) -> bool:
+    """Whether a value is a number with a decimal comma, or a date."""
+    try:
+        datetime.fromisoformat(str(value).strip())
+    except ValueError:
+        return _has_comma(value)
+    return True
+
+
+def _has_comma(value: Any) -> bool:
+    return isinstance(value, str) and has_decimal_comma(value)
 
 
 def _label_of(columns: Mapping[str, list[Any]]) -> str | None:

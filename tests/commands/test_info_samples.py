@@ -88,6 +88,26 @@ def test_other_samples_have_a_word_to_fill_in(run: Any, here: None) -> None:
     )  # fmt: skip
 
 
+def test_ids_are_words_that_all_differ(run: Any, here: None) -> None:
+    """Or an index; the command goes as printed. Decimal commas are named, dates are no ids."""
+    days = pd.date_range("2025-01-01", periods=40).astype(str)
+    table = pd.read_csv("wine.csv").drop(columns=["id", "note"])
+    table.insert(1, "day", days)
+    table.assign(patient=[f"P{k}" for k in range(40)]).to_csv("a.csv", index=False)
+    table.to_csv("b.csv")
+    for name, ids in (("a.csv", "patient"), ("b.csv", "'Unnamed: 0'")):
+        out = run("info", name)[1]
+        (line,) = (line for line in out.splitlines() if line.startswith("next:"))
+        words = (
+            f"dhsk cv {name} --labels {name}:vine --id-column {ids} --drop-column day --out found"
+        )
+        assert line.split(maxsplit=1)[1] == words
+        more = ("--kernel", "linear", "--C", "1", "--folds", "2", "--overwrite")
+        assert run(*shlex.split(words)[1:], *more)[0] == DONE
+    table.assign(ash=[f"{k},5" for k in range(40)]).to_csv("c.csv", sep=";", index=False)
+    assert "numbers  ash with decimal commas: write points to keep them" in run("info", "c.csv")[1]
+
+
 @pytest.mark.parametrize("name", ["o", "o/results.json"])
 def test_results_say_what_is_best(cv: Any, run: Any, here: None, name: str) -> None:
     """As `dhsk cv` said it, for people and for programs."""
