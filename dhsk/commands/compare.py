@@ -55,6 +55,7 @@ from dhsk.report.two_samples import most_different, write_two_samples
 from dhsk.results.two_samples import ComparedKernel, ComparedSet, TwoSamples
 from dhsk.samples import Samples, SphereMap, ZeroRows
 from dhsk.samples.joined import JoinedSamples
+from dhsk.samples.looks import warn_of_spread
 from dhsk.samples.names import in_order
 from dhsk.samples.variance import width_of
 from dhsk.validation.start import first_scales
@@ -191,6 +192,8 @@ def _kernels(both: Samples, ways: dict[str, Any], chosen: SphereMap) -> list[Ker
         timed = ways["kernel"] in ("heat", "parametrix")
         given["time_scale"] = first_scales(both, chosen, ways["zero_rows"]) if timed else None
     made = make_kernels([ways["kernel"]], dim, given | {"parametrix_scale": None})
+    if ways["kernel"] in ("gaussian", "linear", "polynomial"):
+        warn_of_spread(both)
     width = width_of(both, chosen)
     return [parse_kernel(kernel, dim, width=width) for kernel in made]
 

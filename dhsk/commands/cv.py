@@ -44,6 +44,7 @@ from dhsk.commands.options import (
     multi_class_row,
     out_option,
     ranks_row,
+    refuse_idle,
 )
 from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Names, PlaceParameter, Seed
 from dhsk.commands.reading import Reading, reading_options
@@ -217,6 +218,7 @@ def _kernels(given: dict[str, Any], opened: GramMatrix | Samples) -> dict[str, A
     """Kernels and times; None for both leaves the choice to `cross_validate`."""
     dim = opened.dim if isinstance(opened, GramMatrix) else opened.shape[1]
     names, scales = given["names"] or ["heat"], given["time_scale"]
+    refuse_idle(names, given)
     if not (given["names"] or scales):
         return {"time_scale": None, "kernels": None}
     auto = scales == "auto"

@@ -1,6 +1,6 @@
 """Options that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -215,6 +215,22 @@ def has_no_time(kernel: dict[str, Any]) -> bool:
     """Whether the kernel of options has a time, and none was given."""
     timed = kernel["kernel"] in ("heat", "parametrix")
     return timed and kernel["time"] is None and kernel["time_scale"] is None
+
+
+def refuse_idle(names: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Raise UsageError for a parameter that none of the kernels has."""
+    needed = {parameter for name in names for parameter in parameters_of(name)}
+    idle = {
+        "time_scale": "time" not in needed,
+        "sigma": "sigma" not in needed,
+        "parametrix_scale": "parametrix" not in names,
+    }
+    for name, is_idle in idle.items():
+        if is_idle and given[name] not in (None, "auto"):  # a search of heat kernels beside
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} is of no kernel here ({', '.join(names)}): leave it "
+                "out, or name its kernel with --kernel"
+            )
 
 
 def make_kernels(names: list[str], dim: int, given: dict[str, Any]) -> list[Kernel | str]:

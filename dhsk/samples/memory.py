@@ -181,7 +181,12 @@ def _from_objects(array: NDArray[Any], source: str, columns: Sequence[Any]) -> N
                 "text out, and convert the rest with X.astype(float)"
             ) from error
         pairs = zip(columns, array.T, strict=True)
-        name = next(name for name, values in pairs if not _all_numbers(values))
+        name, values = next(pair for pair in pairs if not _all_numbers(pair[1]))
+        if any(value is None or type(value).__name__ == "NAType" for value in values):
+            raise InputError(
+                f"column {name!r} of {source} has no value in some rows: fill it in, or drop these "
+                "rows and their labels"
+            ) from error
         raise InputError(
             f"column {name!r} of {source} holds a value that is not a number ({error}): leave it "
             f"out, with dhsk.open_samples(X, drop_columns=[{name!r}])"

@@ -184,6 +184,8 @@ def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
         except Exception as error:
             if probabilities:
                 words = " ".join(str(error).split()) or type(error).__name__
+                if name == "roc_auc" and k > 2:
+                    words = "of more than two, roc_auc_ovr and roc_auc_ovo are scores"
                 raise InputError(
                     f"scoring {name!r} does not suit an SVM on {k} classes: {words}"
                 ) from error

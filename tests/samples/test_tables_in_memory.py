@@ -160,3 +160,11 @@ def test_a_stream_needs_pyarrow(frame: pd.DataFrame, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"read by pyarrow: pip install 'dhsk\[parquet\]'"):
         dhsk.open_samples(stream)
+
+
+def test_absent_values_of_nullable_columns_are_named() -> None:
+    """Pandas keeps them as NA, which is no number and no text."""
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": pd.array([1, None, 3], dtype="Int64")})
+    frame["c"] = pd.array([1.5, 2.5, None], dtype=object)
+    with pytest.raises(InputError, match=r"column '[bc]' of .* has no value in some rows: fill it"):
+        dhsk.open_samples(frame)
