@@ -1,7 +1,7 @@
 """The command `dhsk cv`: a cross-validation to a folder of results."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,7 @@ from dhsk.commands.earlier_run import (
     answer_in,
     check_earlier,
     noted,
+    run_over,
     settings_of,
     telling_of,
 )
@@ -50,15 +51,11 @@ from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Names, PlaceParam
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import JUDGE, RUN, TRY, gathered, made, option, rows_of
 from dhsk.costs import Cost, costs_told
-from dhsk.errors import StoreMismatchError
 from dhsk.gram import GramMatrix
 from dhsk.objects.places import (
     Place,
     check_writable,
-    is_within,
     made_folder,
-    parse_place,
-    remove_below,
     remove_scratch,
 )
 from dhsk.report import write_report
@@ -324,7 +321,7 @@ def cv(
             wrong_out(),
         ):
             run = partial(run, client=client, progress=page)
-            result = _run(run, samples, out, overwrite=overwrite)
+            result = run_over(run, samples, out, overwrite=overwrite)
             reading = {"labels": labels, "options": table.words}  # for commands that come after
             result = replace(result, settings=settings | {READING: reading})
             _write(result, opened, out, overwrite=overwrite)
@@ -352,18 +349,6 @@ def _fingerprint(opened: GramMatrix | Samples) -> str:
     if isinstance(opened, GramMatrix):
         return opened.header.fingerprints[0]
     return scan(opened, "identity").fingerprint
-
-
-def _run(run: Callable[[], "CvResult"], source: str, out: Place, *, overwrite: bool) -> "CvResult":
-    """Run; with `overwrite`, remove stores of other samples, kernels or maps and run again."""
-    stores = out / "fits" / "gram"
-    try:
-        return run()
-    except StoreMismatchError:
-        if not overwrite or is_within(parse_place("source", source), stores) or not stores.exists():
-            raise
-        remove_below(stores)
-    return run()
 
 
 def _write(

@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from numpy.typing import NDArray
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, StoreMismatchError
 from dhsk.files import parse_json
 from dhsk.kernels import Kernel
-from dhsk.objects.places import Place, entries_of, made_folder, written
+from dhsk.objects.places import (
+    Place,
+    entries_of,
+    is_within,
+    made_folder,
+    parse_place,
+    remove_below,
+    written,
+)
 
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
@@ -138,6 +146,25 @@ def noted(out: Place, settings: Mapping[str, Any]) -> Iterator[None]:
             elif earlier is not None and note.read_bytes() != earlier:
                 _write(note, earlier)
             raise
+
+
+def run_over(
+    run: Callable[[], "CvResult"], source: str, out: Place, *, overwrite: bool
+) -> "CvResult":
+    """Run; with `overwrite`, remove stores of other samples, kernels or maps and run again."""
+    stores = out / "fits" / "gram"
+    try:
+        return run()
+    except StoreMismatchError as error:
+        if is_within(parse_place("source", source), stores) or not stores.exists():
+            raise
+        if not overwrite:
+            way_out = "give another --out, or --overwrite to begin anew"
+            raise StoreMismatchError(
+                f"{out} holds an unfinished run: {way_out} ({error})"
+            ) from error
+        remove_below(stores)
+    return run()
 
 
 @contextmanager

@@ -131,6 +131,17 @@ def test_samples_in_the_folder_stay(run: Callable[..., Any], finished: Any) -> N
     assert finished.items() <= contents().items()
 
 
+def test_samples_that_changed_since_an_interrupt(run: Callable[..., Any]) -> None:
+    """The way out is that of finished runs."""
+    dhsk.compute_gram("x.npy", "cosine", store="o/fits/gram/cosine")  # as a killed run leaves it
+    code, said = run("other.npy", *WORDS)
+    assert (code, "o holds an unfinished run: give another --out, or --overwrite" in said) == (
+        BAD_INPUT,
+        True,
+    ), said
+    assert run("other.npy", *WORDS, "--overwrite")[0] == DONE
+
+
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on(run: Callable[..., Any], monkeypatch: Any) -> None:
     """The same command goes on; another one is refused as soon as there are rows."""
