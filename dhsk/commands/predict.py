@@ -15,6 +15,7 @@ from dhsk.arrays import ROWS, Rows
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, say_cost_of
+from dhsk.commands.earlier_run import TABLES
 from dhsk.commands.inputs import check_out, open_samples_of, own_label_column, read_labels_of
 from dhsk.commands.options import Cluster, cluster_options, labels_option, out_option
 from dhsk.commands.parameters import PlaceParameter
@@ -27,6 +28,7 @@ from dhsk.execution.run import Run
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import Place, written
 from dhsk.samples import Samples, Vectorizer
+from dhsk.samples.arrow import ARROW
 from dhsk.samples.csv_tables import usual_id_column
 from dhsk.samples.h5ad import NewColumn
 from dhsk.samples.names import in_order
@@ -52,6 +54,19 @@ REPLACE: Final = option(
 )
 
 
+_OTHERS: Final = (*ARROW, ".npy", ".npz", ".h5ad", ".jsonl", ".xlsx")
+"""Formats that the table of predictions is not in."""
+
+
+def _model_in(place: Place) -> Place:
+    """The model of a file, or of the folder of a run of `dhsk cv --model`."""
+    if not (place / TABLES[0]).exists():
+        return place
+    if not (place / "model.dhsk").exists():
+        raise InputError(f"{place} has no model: run dhsk cv with --model, or dhsk train")
+    return place / "model.dhsk"
+
+
 @dataclass(frozen=True)
 class _Target:
     """Where predictions go: into a table, a column of the samples' file, or both."""
@@ -68,6 +83,8 @@ class _Target:
             raise click.UsageError("--replace is for a column of --into: give that too")
         if self.out is not None:
             check_out(self.out, *inputs)
+            if self.out.name.lower().endswith(_OTHERS):
+                raise InputError(f"--out {self.out} would be a table of text: call it .csv")
         given = next((f"--{name}" for name, wanted in columns.items() if wanted), None)
         if self.out is None and given is not None:
             raise click.UsageError(f"{given} is for the table of --out: --into writes labels alone")
@@ -105,16 +122,17 @@ def predict(
 ) -> None:
     """Predict the labels of SAMPLES by a MODEL.
 
-    MODEL is of `dhsk train` or `dhsk cv --model`. The labels are written block by block to a CSV
-    file, or into AnnData with --into. It runs on the cores of this process unless --cluster or
-    --workers is given. Features with names may be in any order. Ids of the samples come first where
-    the file has them: AnnData's obs_names, an array of names in an .npz archive, a column of a
-    table (--id-column, else one called id that is no feature).
+    MODEL is of `dhsk train`, or the folder of `dhsk cv --model`. The labels are written block by
+    block to a CSV file, or into AnnData with --into. It runs on the cores of this process unless
+    --cluster or --workers is given. Features with names may be in any order. Ids of the samples
+    come first where the file has them: AnnData's obs_names, an array of names in an .npz archive, a
+    column of a table (--id-column, else one called id that is no feature).
     """
     from dhsk.models.exact import SvcModel
     from dhsk.models.files import load_model
 
     target.check(columns, model, samples, labels)
+    model = _model_in(model)
     loaded = load_model(model)
     if columns["proba"] and not loaded.has_probabilities:
         option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"

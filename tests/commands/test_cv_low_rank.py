@@ -172,6 +172,13 @@ def test_model_of_low_rank_predicts(run: Any, cv: Any, digits: Any) -> None:
     assert f"test:   accuracy {score:.4f} on 300 samples held out" in out
     assert "or:     dhsk predict o/model.dhsk x.npy --out predicted.csv" in out
     assert run("predict", "o/model.dhsk", "t.npy", "--out", "p.csv")[0] == DONE
+    assert run("predict", "o", "t.npy", "--out", "q.csv")[0] == DONE
+    assert Path("q.csv").read_text() == Path("p.csv").read_text()
+    code, _, err = run("predict", "o", "t.npy", "--out", "q.npy")
+    assert (code, "call it .csv" in err) == (BAD_INPUT, True)
+    Path("o/model.dhsk").unlink()
+    code, _, err = run("predict", "o", "t.npy", "--out", "q.csv")
+    assert (code, "o has no model: run dhsk cv with --model" in err) == (BAD_INPUT, True)
     predicted = [line.split(",")[0] for line in Path("p.csv").read_text().splitlines()[1:]]
     truth = Path("ty.txt").read_text().split()
     assert np.mean([a == b for a, b in zip(predicted, truth, strict=True)]) == pytest.approx(score)
