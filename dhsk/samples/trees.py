@@ -161,6 +161,18 @@ def _describe(words: str, opened: Opened, origin: Origin) -> SamplesFile:
     return describe_arrays(words, origin, partial(_open, opened), rows, labels, counts)
 
 
+_OF_CLASSES: Final = ("type", "class", "label", "cluster", "disease", "condition", "status")
+_OF_ORIGIN: Final = ("batch", "donor", "sample", "patient", "assay", "plate", "library", "site")
+"""Words in names of columns that hold classes, and in those that say where samples are from."""
+
+
+def _doubt(name: str) -> tuple[bool, bool, str]:
+    """Sort key: names of columns that are likely labels first."""
+    lower = name.lower()
+    own, other = (any(word in lower for word in some) for some in (_OF_CLASSES, _OF_ORIGIN))
+    return other, not own, name
+
+
 def _tables(origin: Origin, root: Any) -> tuple[list[tuple[str, str]], str]:
     """Layers and columns of AnnData, and the labels on a command line."""
     obs = root["obs"]
@@ -169,7 +181,7 @@ def _tables(origin: Origin, root: Any) -> tuple[list[tuple[str, str]], str]:
     layers = [f"layers/{key}" for key in sorted(root.get("layers", ()))]
     layers += ["raw/X"] if "raw" in root and "X" in root["raw"] else []
     usual = next((name for name in LABELS if name in columns), None)
-    label = usual or next((name for name in columns if "categories" in obs[name]), None)
+    label = usual or min((c for c in columns if "categories" in obs[c]), key=_doubt, default=None)
     rows = [("layers", listed(layers, SHOWN))] if layers else []
     rows += [("obs", listed(columns, SHOWN))] if columns else []
     if label is None:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.pipeline
+import sklearn.preprocessing
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
@@ -215,11 +217,15 @@ def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> N
     for name in ("t.csv", "t.parquet"):
         out = run("info", name)[1]
         assert "labels   perhaps target, numbers: a regression, in Python" in out
-        *_, ridge, svr = out.splitlines()
-        assert "dhsk.HeatKernelRidge().fit(" in ridge
-        assert "dhsk.SVR().fit(" in svr
-        for line in (ridge, svr):
-            exec(line[8:].removesuffix(" in Python"), {"pandas": pd, "dhsk": dhsk})
+        *_, ridge, process = out.splitlines()
+        assert "StandardScaler(), dhsk.HeatKernelRidge(sphere_map='projective')).fit(" in ridge
+        assert "dhsk.HeatGaussianProcessRegressor(sphere_map='projective')).fit(" in process
+        for line in (ridge, process):
+            code = line[8:].removesuffix(" in Python")
+            exec(code, {"pandas": pd, "dhsk": dhsk, "sklearn": sklearn})
+    counts = pd.DataFrame(np.random.default_rng(0).poisson(3.0, (60, 4)), columns=list("abcd"))
+    counts.assign(target=x.sum(axis=1)).to_csv("c.csv", index=False)
+    assert "; dhsk.HeatKernelRidge().fit(" in run("info", "c.csv")[1]
 
 
 def test_a_warning_is_printed_once(run: Any, here: None) -> None:
