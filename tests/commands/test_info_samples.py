@@ -270,13 +270,14 @@ def test_anndata_says_layers_obs_labels_and_what_x_is(run: Any, here: None, kind
     parts = {"X": (counts - counts.mean(0)) / counts.std(0), "layers/counts": counts, "raw/X": logs}
     for key, values in parts.items():
         write(key, data=values)
-    write("obs/kind/codes", data=(np.arange(30) % 2).astype("i1"))
-    write("obs/kind/categories", data=np.array([1, 2]))
+    for name in ("kind", "batch_of_origin"):  # says where cells are from, not what they are
+        write(f"obs/{name}/codes", data=(np.arange(30) % 2).astype("i1"))
+        write(f"obs/{name}/categories", data=np.array([1, 2]))
     write("obs/depth", data=counts.sum(axis=1))
     if kind.endswith("h5ad"):
         opened.close()
     out = run("info", kind)[1]
-    for words in ("30 x 5", "layers/counts, raw/X", "depth, kind", "perhaps obs/kind",
+    for words in ("30 x 5", "layers/counts, raw/X", "depth, kind", "perhaps obs/kind\n",
                   "as z-scores are: layers/counts may have counts"):  # fmt: skip
         assert words in out
     options = f"--labels {kind}:obs/kind --kernel gaussian,linear"
