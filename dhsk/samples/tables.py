@@ -322,11 +322,12 @@ def _regression(origin: Origin, target: str, left: list[str], *, counts: bool) -
     read = {".parquet": "read_parquet", ".feather": "read_feather"}.get(origin.suffix, "read_csv")
     table = f"table = pandas.{read}({str(origin.path)!r})"
     fit = f".fit(table.drop(columns={[target, *left]!r}), table[{target!r}])"
-    scaler = "sklearn.preprocessing.StandardScaler()"
-    scaled = f"sklearn.pipeline.make_pipeline({scaler}, dhsk.{{}}(sphere_map='projective'))"
-    made = "dhsk.{}()" if counts else scaled
-    names = "HeatKernelRidge", "HeatGaussianProcessRegressor"
-    return [f"{table}; {made.format(name)}{fit} in Python" for name in names]
+    given = "" if counts else "sphere_map='projective'"
+    models = f"dhsk.HeatKernelRidge({given})", f"dhsk.HeatGaussianProcessRegressor({given})"
+    if not counts:
+        scaled = "sklearn.pipeline.make_pipeline(sklearn.preprocessing.StandardScaler(), "
+        models = f"{scaled}{models[0]})", f"{scaled}{models[1]})"
+    return [f"{table}; {model}{fit} in Python" for model in models]
 
 
 def _present(values: list[Any]) -> list[Any]:
