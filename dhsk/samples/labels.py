@@ -197,11 +197,14 @@ def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
     if all(isinstance(label, str) for label in array):
         return array.astype(np.str_)
     if all(isinstance(label, int | float | np.number | np.bool_) for label in array):
-        return np.array(array.tolist())
-    kinds = ", ".join(sorted({type(label).__name__ for label in array}))
-    raise InputError(
-        f"{source}: {kinds} are mixed, but classes are all whole numbers or all strings"
-    )
+        found = np.array(array.tolist())
+        if found.dtype.kind == "O":  # beyond 64 bits
+            largest = max(array.tolist(), key=abs)
+            raise InputError(f"{source}: {largest} has more than 64 bits: give labels as text")
+        return found
+    kinds = sorted({type(label).__name__ for label in array})
+    held = f"{' and '.join(kinds)} are mixed" if len(kinds) > 1 else f"each is a {kinds[0]}"
+    raise InputError(f"{source}: {held}, but classes are all whole numbers or all strings")
 
 
 def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:

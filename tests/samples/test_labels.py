@@ -103,6 +103,8 @@ BAD = {
     "matrix": (np.eye(3), r"shape \(3, 3\)"),
     "wrong length": ([0, 1], "2 labels for 3 samples"),
     "one class": (["a", "a", "a"], "all 3 labels are a, but at least two"),
+    "lists": ([["a"], ["b"], ["a"]], "not one label per sample|each is a list, but classes are"),
+    "huge": ([1, 10**20, 2], "100000000000000000000 has more than 64 bits: give labels as text"),
 }
 
 
