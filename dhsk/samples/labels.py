@@ -203,7 +203,7 @@ def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
             raise InputError(f"{source}: {largest} has more than 64 bits: give labels as text")
         return found
     kinds = sorted({type(label).__name__ for label in array})
-    held = f"{' and '.join(kinds)} are mixed" if len(kinds) > 1 else f"each is a {kinds[0]}"
+    held = f"{', '.join(kinds)} are mixed" if len(kinds) > 1 else f"each is a {kinds[0]}"
     raise InputError(f"{source}: {held}, but classes are all whole numbers or all strings")
 
 
