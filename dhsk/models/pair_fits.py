@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, groupby
 from time import perf_counter
 from typing import Any, Final
@@ -27,7 +28,13 @@ from dhsk.models.pair_tasks import (
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.held_out import SupportVectors, held_out_decisions, sample_bytes
+from dhsk.solvers.held_out import (
+    ROUNDING,
+    SupportVectors,
+    held_out_decisions,
+    sample_bytes,
+    settle_rounding,
+)
 from dhsk.solvers.pairs import solve_pairs, way_of
 from dhsk.solvers.problems import (
     MultiClass,
@@ -56,13 +63,6 @@ DECISIONS: Final = "held-out decisions"
 
 DECIDED_ENTRIES: Final = 1 << 28
 """Kernel values that are computed for held-out decisions at a time, some seconds of work."""
-
-ROUNDING: Final = 64 * float(np.finfo(np.float64).eps)
-"""Decisions of rounding alone, for entries and a sum of absolute coefficients of 1. Of 300 samples
-that have nothing in common, and so the same decision, it was a hundredth of that."""
-
-TINY: Final = 1e-6
-"""Decisions from which on none is rounding: far below the tolerance of the fits."""
 
 KEPT_SECONDS: Final = 1.0
 """Least time of decisions that go into the checkpoint."""
@@ -147,12 +147,15 @@ class PairSolver:
         """
         n_C = len(self.problems[k].C)
         for fold, decided in enumerate(self._held_out(k, solved, folds)):
-            if (np.abs(decided) < TINY).any():
-                columns = range(fold * n_C, (fold + 1) * n_C)
-                own = [[np.abs(fits[c].coef).sum() for fits in solved.fits] for c in columns]
-                entry = np.abs(self.problems[k].source.diagonal()).max()
-                decided[np.abs(decided) <= ROUNDING * entry * np.array(own)[:, None]] = 0.0
+            columns = range(fold * n_C, (fold + 1) * n_C)
+            settle_rounding(decided, partial(self._rounding, k, solved, columns))
             yield decided
+
+    def _rounding(self, k: int, solved: PairFits, columns: Sequence[int]) -> Floats:
+        """Largest decisions that may be rounding alone, (columns, pairs)."""
+        sizes = [[np.abs(fits[c].coef).sum() for fits in solved.fits] for c in columns]
+        entry = float(np.abs(self.problems[k].source.diagonal()).max())
+        return ROUNDING * entry * np.array(sizes)
 
     def _held_out(self, k: int, solved: PairFits, folds: Sequence[Indices]) -> Iterator[Floats]:
         """Decisions as they were computed."""

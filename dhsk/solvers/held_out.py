@@ -4,13 +4,14 @@ A problem needs the entries between these samples and its support vectors. The s
 are in several problems, which share their entries, as folds and values of C do.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats, Indices, blocks
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.problems import MultiClass, problems_of_classes
 from dhsk.solvers.sources import Combination, Source
@@ -79,6 +80,30 @@ def held_out_decisions(
     for own, problems in zip(sums, found.problems, strict=True):
         out[:, problems] += own.reshape(len(rows), width, columns)
     return np.ascontiguousarray(out.transpose(2, 0, 1))
+
+
+ROUNDING: Final = 64 * float(np.finfo(np.float64).eps)
+"""Decisions of rounding alone, for entries and a sum of absolute coefficients of 1. Of 300 samples
+that have nothing in common, and so the same decision, it was a hundredth of that."""
+
+_TINY: Final = 1e-6
+"""Decisions from which on none is rounding: far below the tolerance of the fits."""
+
+_LOOKED_AT: Final = 1 << 20
+"""Decisions that are looked at together."""
+
+
+def settle_rounding(decided: Floats, bounds: Callable[[], Floats]) -> None:
+    """Set decisions of rounding alone to 0, so that no score is of them: (columns, rows, problems).
+
+    `bounds`, (columns, problems), are the largest of these, asked for where some are tiny.
+    """
+    most = None
+    for column, own in enumerate(decided):
+        for part in blocks(len(own), max(1, _LOOKED_AT // own.shape[1])):
+            if (np.abs(own[part]) < _TINY).any():
+                most = bounds() if most is None else most
+                own[part][np.abs(own[part]) <= most[column]] = 0.0
 
 
 def _add_panels(
