@@ -87,7 +87,7 @@ def test_never_above_the_memory(n: int, classes: int, dtype: Any, **given: Any) 
     assert found.at_once <= problems * given["folds"]
     assert found.at_once <= found.window <= TASKS_PER_THREAD * given["threads"]
     # What is in the peak: all tasks with their matrices, and the processes.
-    matrices = found.shared or found.at_once * found.room
+    matrices = found.shared or (found.blocks or found.at_once) * found.room
     idle = Resources(given["workers"], given["threads"], 0).idle_bytes
     used = matrices + found.at_once * FIT_BASE_BYTES + idle
     assert found.need.total > used

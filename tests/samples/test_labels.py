@@ -211,4 +211,4 @@ def test_names_of_absent_values_are_told(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_labels(y, 4, min_classes=1)
-        check_labels(["a", "banana", "nano"], 3)
+        check_labels(["none", "banana", "nano"], 3)

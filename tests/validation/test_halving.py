@@ -69,9 +69,9 @@ def test_rounds_by_the_number_of_samples(n: int, sizes: list[int]) -> None:
 
 
 def test_many_classes_have_no_rounds_unless_these_pay() -> None:
-    """With 20 classes from some more samples on."""
-    for n, sizes in ((6000, []), (40_000, [3000])):
-        grid = grid_of(n, np.arange(n) % 20)
+    """With 20 and 60 classes from some more samples on."""
+    for n, k, sizes in ((5000, 20, []), (6000, 20, [1200]), (6000, 60, []), (40_000, 60, [3000])):
+        grid = grid_of(n, np.arange(n) % k)
         square = open_samples(np.ones((n, 3)))
         assert sizes_of_rounds("halving", square, grid, default=True) == sizes
 
