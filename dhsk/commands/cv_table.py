@@ -1,7 +1,7 @@
 """Summary that `dhsk cv` prints: the best cells, the winner, warnings."""
 
 from dhsk.commands.console import print_table, say, say_wrapped
-from dhsk.report.words import listed, named
+from dhsk.report.words import listed, metric, named
 from dhsk.results.baselines import Baseline, Baselines
 from dhsk.results.columns import Cell
 from dhsk.results.decision import simplicity
@@ -24,9 +24,7 @@ def print_result(result: Results) -> None:
         say_wrapped("tried:  ", f"{_tried(stage, result.search[0])} ({stage.why})")
     if result.search_ended:
         say_wrapped("search: ", result.search_ended)
-    say_wrapped(
-        "best:   ", f"{named(best)}: mean {word} {best.mean:.4f} over {result.folds.n} folds"
-    )
+    say_wrapped("best:   ", _in_words(result, best))
     if len(decision.compared) > 1 or result.best != best or result.baselines.tried:
         say_wrapped("decide: ", result.advice)
     for said in filter(None, (result.unlearnt, decision.unseen)):
@@ -41,15 +39,18 @@ def print_result(result: Results) -> None:
 
 def rows_of_result(result: Results) -> list[tuple[str, str]]:
     """What was found, in few words, as pairs of what and value."""
-    samples, best, word = result.samples, result.best, result.scoring.replace("_", " ")
-    mean = f"mean {word} {best.mean:.4f} over {result.folds.n} folds"
+    samples = result.samples
     tried = f"{len(result.summary):,} candidates, {result.created}, by dhsk {result.version}"
     return [
         ("samples", f"{samples.n_samples:,} x {samples.dim:,}, {len(result.classes)} classes"),
-        ("best", f"{named(best)}: {mean}"),
+        ("best", _in_words(result, result.best)),
         ("decide", result.advice),
         ("tried", tried),
     ]
+
+
+def _in_words(result: Results, cell: Cell) -> str:
+    return f"{named(cell)}: mean {metric(result)} {cell.mean:.4f} over {result.folds.n} folds"
 
 
 def _tried(stage: SearchStage, first: SearchStage) -> str:

@@ -228,8 +228,8 @@ def refuse_idle(names: Sequence[str], given: Mapping[str, Any]) -> None:
     for name, is_idle in idle.items():
         if is_idle and given[name] not in (None, "auto"):  # a search of heat kernels beside
             raise click.UsageError(
-                f"--{name.replace('_', '-')} is of no kernel here ({', '.join(names)}): leave it "
-                "out, or name its kernel with --kernel"
+                f"--{name.replace('_', '-')} has no effect on {', '.join(names)}: leave it out, or "
+                "name its kernel with --kernel"
             )
 
 

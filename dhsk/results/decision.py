@@ -126,12 +126,9 @@ class Decision:
     def _beaten(self) -> str:
         """Simpler kernels that are near the best, but that still simpler ones beat, in words."""
         order = _order(self.simplest.cell)
-        near = [one for one in self.compared if one.within and _order(one.cell) < order]
-        if not near:
-            return ""
-        better = [_name(_beating(one, self.compared).cell) for one in near]  # type: ignore[union-attr]
-        pairs = zip(near, better, strict=True)
-        return "".join(f" but {_name(one.cell)}, which {other} beats" for one, other in pairs)
+        near = (one for one in self.compared if one.within and _order(one.cell) < order)
+        pairs = ((one, _beating(one, self.compared)) for one in near)
+        return "".join(f" but {_name(a.cell)}, which {_name(b.cell)} beats" for a, b in pairs if b)
 
     @property
     def unseen(self) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError, InputWarning
-from dhsk.samples.dialect import is_number
+from dhsk.samples.dialect import is_missing, is_number
 from dhsk.samples.format import Asked
 from dhsk.samples.paths import Origin
 from dhsk.samples.readers import FORMATS, format_of, refuse_unknown
@@ -20,9 +20,6 @@ _MANY: Final = 12
 
 _RARE: Final = 5
 """Classes with fewer samples are rare."""
-
-_ABSENT: Final = frozenset({"NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?"})
-"""Labels that are likely none, as other libraries read or write them; "none" is a class."""
 
 _NUMBERS: Final = (
     "name another column if these are no classes; numbers are predicted by dhsk.HeatKernelRidge, "
@@ -149,7 +146,7 @@ def _warn_of_missing(labels: Labels, source: str) -> None:
     if labels.dtype.kind != "U":
         return
     for name, count in zip(*np.unique(labels, return_counts=True), strict=True):
-        if name in _ABSENT:
+        if is_missing(name) and name != "none":  # as people call a class
             warnings.warn(
                 f"{source}: {counted(int(count), 'label')} {str(name)!r}, taken for a class of "
                 "that name: if these samples have no label, leave them out",

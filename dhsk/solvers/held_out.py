@@ -83,8 +83,8 @@ def held_out_decisions(
 
 
 ROUNDING: Final = 64 * float(np.finfo(np.float64).eps)
-"""Decisions of rounding alone, for entries and a sum of absolute coefficients of 1. Of 300 samples
-that have nothing in common, and so the same decision, it was a hundredth of that."""
+"""Decisions of rounding alone, for entries and a sum of absolute coefficients of 1: a guess, far
+above the sums of the coefficients, whose roundings are of both signs."""
 
 _TINY: Final = 1e-6
 """Decisions from which on none is rounding: far below the tolerance of the fits."""

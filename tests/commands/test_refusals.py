@@ -76,11 +76,11 @@ def test_labels_of_other_samples_are_refused(run: Any, here: Path, command: str,
 REFUSED = {
     "cv idle sigma": (
         "cv x.npy --labels y.txt --sigma 3 --out o",
-        "--sigma is of no kernel here (heat)",
+        "--sigma has no effect on heat:",
     ),
     "cv idle time": (
         "cv x.npy --labels y.txt --kernel cosine,linear --time-scale 0.5 --out o",
-        "--time-scale is of no kernel here (cosine, linear)",
+        "--time-scale has no effect on cosine, linear:",
     ),
     "device": ("cv x.npy --labels y.txt --device gpu --out o", "'cpu', 'cuda' or 'cuda:'"),
     "cv C": ("cv x.npy --labels y.txt --rank 5 --C 1e300 --out o", "C=1e+300"),
