@@ -1,7 +1,6 @@
 """The command `dhsk cv`: a cross-validation to a folder of results."""
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -234,19 +233,23 @@ def _low_rank(grid: dict[str, Any]) -> LowRank | None:
 
 
 def _held_out(
-    final: dict[str, Any], table: Reading, vectorizer: AnyVectorizer | None, beside: Sequence[Any]
+    final: dict[str, Any],
+    table: Reading,
+    vectorizer: AnyVectorizer | None,
+    source: str,
+    labels: str | None,
 ) -> tuple[Samples, Any] | None:
-    """Test samples and their labels; `vectorizer` is that of the others, which are `beside`."""
+    """Test samples and their labels; the vectorizer, source and labels are those of training."""
     test = final["test"]
-    own = labels_of_test(test, *beside)
+    own = labels_of_test(test, source, labels)
     test_labels = final["test_labels"] or own
     if test is None:
         if test_labels is not None:
             raise click.UsageError("--test-labels needs --test")
         return None
     samples = open_samples_of(test, table, test_labels, vectorizer=vectorizer, new=True)
-    labels = label_source(test_labels, test)
-    return samples, read_labels_of(samples, labels, table, min_classes=1)
+    y = read_labels_of(samples, label_source(test_labels, test), table, min_classes=1)
+    return samples, y
 
 
 @click.command("cv")
@@ -285,7 +288,7 @@ def cv(
     opened = open_source(samples, labels, table)
     y = read_labels_of(opened, label_source(labels, samples), table)
     kernels = _kernels(grid, opened)
-    held_out = _held_out(final, table, opened.vectorizer, (samples, labels))
+    held_out = _held_out(final, table, opened.vectorizer, samples, labels)
     groups = None
     if grid["groups"] is not None:
         groups = read_labels_of(opened, grid["groups"], table, min_classes=1)

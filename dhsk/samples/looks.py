@@ -33,6 +33,12 @@ _DEPTHS: Final = 1.5
 1.3 for images of digits, 1.9 to 29 for seven sets of sequencing counts, 6.7 for words of posts."""
 
 
+_OF_LOGARITHMS: Final = (
+    "seem to be logarithms of counts (log1p), but the map to the sphere is for the counts "
+    "themselves: try np.expm1 of them; of AnnData, layers/counts or raw/X may have counts"
+)
+
+
 def first_rows(samples: Samples) -> Rows:
     """First rows of samples, at most 500 and about 4 MiB, to look at."""
     return next(samples.blocks(min(_ROWS, max(2, rows_within(samples, _BYTES)))))
@@ -48,10 +54,7 @@ def warn_of_looks(samples: Samples) -> None:
     vars(samples)["_looked"] = True  # not a field, as what was read is none
     rows = first_rows(samples)
     if seems(rows) == "logarithms":
-        said = (
-            "seem to be logarithms of counts (log1p), but the map to the sphere is for the counts "
-            "themselves: try np.expm1 of them; of AnnData, layers/counts or raw/X may have counts"
-        )
+        said = _OF_LOGARITHMS
     elif heavy := heavy_column(rows):
         column, share = heavy
         said = (
@@ -61,19 +64,18 @@ def warn_of_looks(samples: Samples) -> None:
         )
     else:
         return
-    message = f"the values of {samples.source} {said}"
-    warnings.warn(message, InputWarning, stacklevel=frames_inside())
+    _warn(samples, said)
 
 
 def warn_of_logarithms(samples: Samples) -> None:
     """Warn of new samples that seem to be logarithms of counts."""
     if samples.vectorizer is None and seems(first_rows(samples)) == "logarithms":
-        warnings.warn(
-            f"the values of {samples.source} seem to be logarithms of counts (log1p): a model of "
-            "counts needs np.expm1 of them; of AnnData, layers/counts or raw/X may have counts",
-            InputWarning,
-            stacklevel=frames_inside(),
-        )
+        _warn(samples, _OF_LOGARITHMS)
+
+
+def _warn(samples: Samples, said: str) -> None:
+    message = f"the values of {samples.source} {said}"
+    warnings.warn(message, InputWarning, stacklevel=frames_inside())
 
 
 def warn_of_spread(samples: Samples) -> None:
