@@ -107,8 +107,8 @@ OF_TABLES: Final = (
 
 
 _SINGLE_SAMPLES: Final = 5000
-"""Most samples that one thread of OpenMP is for. Threads wait for each other some thousand times a
-fit, and on a busy machine for long: measured, 30 s in place of 0.4 on 178 samples."""
+"""Most samples that one thread of OpenMP is for: several wait for each other some thousand times a
+fit. Measured on 178 wines beside two busy processes: 0.11 s, and 0.33 s with two threads."""
 
 
 @dataclass(frozen=True, eq=False)
