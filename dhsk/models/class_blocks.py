@@ -64,11 +64,13 @@ class ClassBlocks:
         if -1 in classes or ends[-1] != n:
             return None
         K = np.empty((n, padded(n)), self._stored.dtype)
+        every = len(classes) == len(self._classes)
         parts = [
             slice(end - len(self._classes[c]), end) for c, end in zip(classes, ends, strict=True)
         ]
         for number, (a, rows) in enumerate(zip(classes, parts, strict=True)):
-            K[rows, rows] = self._square(kernel, a)
+            # The matrix of all samples serves all problems: its parts are wanted once.
+            K[rows, rows] = self._evaluated(kernel, a) if every else self._square(kernel, a)
             for b, columns in zip(classes[number + 1 :], parts[number + 1 :], strict=True):
                 products = np.array(self._values()[0][a, b])  # a kernel is evaluated in place
                 own = self._of_products(kernel, products, members[rows], members[columns])
@@ -114,9 +116,13 @@ class ClassBlocks:
                     self._squares.pop(next(iter(self._squares)), None)
                 squares = self._squares.setdefault(kernel, {})
         if c not in squares:  # two threads may both compute it: the same values
-            products, members = np.array(self._values()[0][c, c]), self._classes[c]
-            squares[c] = self._of_products(kernel, products, members, members)
+            squares[c] = self._evaluated(kernel, c)
         return squares[c]
+
+    def _evaluated(self, kernel: Kernel, c: int) -> NDArray[Any]:
+        """Values of a class, evaluated now."""
+        products, members = np.array(self._values()[0][c, c]), self._classes[c]
+        return self._of_products(kernel, products, members, members)
 
     def _values(self) -> tuple[_Blocks, Floats]:
         """Blocks, and the diagonal of the matrix, (N,)."""

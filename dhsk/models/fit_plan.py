@@ -122,6 +122,11 @@ class FitCounts:
         return self.entries == (self.most**2 + self.squares) // 2
 
     @property
+    def held_entries(self) -> int:
+        """Entries of stored values in memory; pairs share the matrices of single classes."""
+        return self.entries + (0 if self.one_matrix else KERNELS * self.squares)
+
+    @property
     def vector_bytes(self) -> int:
         """Bytes of the vectors of a task: boxes, coefficients, gradients, and a temporary."""
         return 4 * 8 * self.columns * self.most
@@ -184,7 +189,7 @@ def plan_fits(
         at_once, blocks = _of_one_matrix(block, beside, left, threads, each)
         available, room = left(at_once), block
     matrices = shared or (blocks or at_once) * room
-    held = max(1, resources.workers) * (counts.entries + KERNELS * counts.squares) * dtype.itemsize
+    held = max(1, resources.workers) * counts.held_entries * dtype.itemsize
     if on_sets or not whole or held > available - matrices - at_once * beside:
         held = 0
     parts = {
