@@ -95,6 +95,8 @@ class FileBeside:
 
     def __init__(self, path: Path, mode: str = "wb", **options: Any) -> None:
         refuse_device(path)
+        if not path.name:  # "." and "/"
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         self.path = path
         self._place = Path(os.path.realpath(path)) if path.is_symlink() else path
         while True:
@@ -116,7 +118,7 @@ class FileBeside:
             yield
         except OSError as error:
             if error.errno and error.filename in (None, str(self._beside)):
-                error.filename, error.filename2 = str(self.path), None
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
             raise
 
     def commit(self, *, flush: bool = False) -> None:

@@ -49,6 +49,14 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         ):
             raise act or AssertionError
         assert caught.value.filename == str(folder / "a")
+        assert str(caught.value).endswith(f"{str(folder / 'a')!r}")  # no second name, "-> None"
+
+
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_place_without_a_name_is_a_folder(name: str) -> None:
+    """Not an error of pathlib."""
+    with pytest.raises(IsADirectoryError, match="directory"), written_beside(Path(name)):
+        raise AssertionError
 
 
 def test_only_errors_of_a_file_advise_to_look_at_its_path() -> None:

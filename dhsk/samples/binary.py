@@ -316,6 +316,7 @@ def _npz_labels(origin: Origin, _: Asked) -> NDArray[Any]:
 
 def _describe_npz(origin: Origin) -> SamplesFile:
     with _opened_npz(origin) as archive:
+        _refuse_format(origin, archive)
         headers = {key: archive[key].header for key in sorted(archive)}
     shown = [
         f"{key} {' x '.join(f'{size:,}' for size in header.shape) or 'scalar'} {header.dtype}"

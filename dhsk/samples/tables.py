@@ -229,7 +229,7 @@ def describe_table(
     rows += [("labels", guess)] if label else []
     rows += [("ids", ids)] if ids else []
     text = text or vector
-    options, signed, counts, dropped = "", False, False, list[str]()
+    options, signed, counts, alone, dropped = "", False, False, False, list[str]()
     if text is None:
         numbers = {name: v for name, v in columns.items() if name not in (*own, label, ids)}
         dropped = [name for name in own if name not in (label, ids)]
@@ -242,9 +242,13 @@ def describe_table(
             values = np.array([list(map(_number, v)) for v in numbers.values()], np.float64).T
             rows += value_notes(values, list(numbers))
             signed, counts = seems(values) == "z-scores", are_compositions(values)
-        options = "" if ids is None else f" --id-column {quote(ids)}"
+        elif label is not None:
+            alone = True
+            rows += [("features", "none: labels or predictions, of other samples")]
+        options = "" if ids is None or alone else f" --id-column {quote(ids)}"
         options += "".join(f" --drop-column {quote(name)}" for name in dropped)
     samples = quote(path if text in (None, own_text) else f"{path}:{text}")
+    samples = "SAMPLES" if alone else samples
     labels = "LABELS" if label is None else quote(f"{path}:{label}")
     facts = {"rows": number, "columns": list(columns), "text": text, "label": label, "id": ids}
     found = SamplesFile(words, rows, samples, labels, options, signed, facts=facts)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import sklearn.pipeline
 import sklearn.preprocessing
+from scipy.sparse import csc_array, save_npz
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
@@ -191,6 +192,14 @@ def test_labels_are_columns_of_few_values(run: Any, here: None) -> None:
     assert "dhsk cv t.csv --labels t.csv:sick --drop-column d --out" in run("info", "t.csv")[1]
 
 
+def test_labels_alone_are_no_samples(run: Any, here: None) -> None:
+    """As dhsk predict writes them."""
+    Path("p.csv").write_text("\n".join(["id,label", *(f"p{n},{'uv'[n % 2]}" for n in range(40))]))
+    out = run("info", "p.csv")[1]
+    assert "features  none: labels or predictions" in out
+    assert "next:   dhsk cv SAMPLES --labels p.csv:label --out found\n" in out
+
+
 def test_signed_values_come_with_kernels_that_take_them(run: Any, here: None) -> None:
     """Both commands run as they are printed, on a table and on an array."""
     x = np.random.default_rng(0).normal(size=(60, 3))
@@ -247,6 +256,10 @@ def test_arrays_say_their_shapes_and_labels(run: Any, here: None) -> None:
     assert "next:   dhsk cv a.npz --labels a.npz:y --out found\n" in out
     np.savez("b.npz", A=np.ones((4, 3)), B=np.ones((4, 2)))
     assert "dhsk cv b.npz:NAME --labels LABELS" in run("info", "b.npz")[1]
+    save_npz("c.npz", csc_array(np.eye(4)))
+    code, _, err = run("info", "c.npz")
+    assert code == BAD_INPUT
+    assert "c.npz is a sparse matrix in CSC format" in err
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
