@@ -19,7 +19,7 @@ from dhsk.arrays import ROWS, Floats
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import hint, kernel_words, print_table, say, say_cost_of, say_wrapped
-from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, check_earlier, settings_of
+from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, check_earlier, opening, settings_of
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     KERNEL,
@@ -281,5 +281,5 @@ def _say(out: Place, result: TwoSamples) -> None:
     ]
     print_table(("kernel", "statistic", ""), rows)
     say(f"output: {out}")
-    hint(f"next:   open {out / PAGE} in a browser")
+    hint(f"next:   {opening(out / PAGE)}")
     hint(f"or:     head {shlex.quote(str(out / WITNESS))}: the samples that differ the most")

@@ -19,6 +19,7 @@ from dhsk.commands.earlier_run import (
     answer_in,
     check_earlier,
     noted,
+    opening,
     run_over,
     settings_of,
     telling_of,
@@ -382,6 +383,6 @@ def _print_files(
         hint(f"model:  of {result.best.brief}, as decided (--choose best: of the highest mean)")
     if (out / FILE).exists():
         hint(f"repeat: dhsk cv --config {shlex.quote(str(out / FILE))}")
-    hint(f"next:   open {out / PAGE} in a browser")
+    hint(f"next:   {opening(out / PAGE)}")
     if model:
         say_predict("or:     ", out / "model.dhsk", source, labels, table)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -45,6 +46,12 @@ READING: Final = "reading"
 """Setting with the words that named samples and labels, by which no result differs."""
 
 _ABSENT: Final = object()
+
+
+def opening(page: Place) -> str:
+    """How a page is looked at, in words: no browser signs requests to an object store."""
+    how = f"open {page}" if isinstance(page, Path) else f"download {page} and open it"
+    return f"{how} in a browser"
 
 
 def settings_of(**given: Any) -> dict[str, Any]:

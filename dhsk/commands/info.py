@@ -9,7 +9,7 @@ import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
 from dhsk.commands.cv_table import rows_of_result
-from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS
+from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, opening
 from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError, StoreError
@@ -73,7 +73,7 @@ def _described(path: Place) -> Description:
         return _features(path)
     if (path / WITNESS).exists():
         raise InputError(
-            f"{path} holds the results of dhsk compare: open {path / PAGE} in a browser, and "
+            f"{path} holds the results of dhsk compare: {opening(path / PAGE)}, and "
             f"{path / WITNESS} has all samples"
         )
     if (path / TABLES[0]).exists():
@@ -237,7 +237,7 @@ def _results(path: Place) -> Description:
     from dhsk.validation.result import CvResult  # scikit-learn, which no store or samples need
 
     found = CvResult.from_json(path / TABLES[0])
-    following = [f"open {path / PAGE} in a browser (dhsk report {path} makes it anew)"]
+    following = [f"{opening(path / PAGE)} (dhsk report {path} makes it anew)"]
     facts = {"kind": "results", "path": path, "best": found.best_, "advice": found.advice}
     return Description(f"results {path} of dhsk cv", rows_of_result(found), following, facts)
 

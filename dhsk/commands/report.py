@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 
 from dhsk.commands.console import say
-from dhsk.commands.earlier_run import PAGE, TABLES
+from dhsk.commands.earlier_run import PAGE, TABLES, opening
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, entries_of, parse_place, size_of
@@ -41,7 +41,7 @@ def report(runs: tuple[str, ...], out: Place | None) -> None:
         known = {name: link for name, link in links.items() if link is not None}
         write_comparison(dict(zip(names, found, strict=True)), page, known)
     say(f"output: {page}")
-    say(f"next:   open {page} in a browser")
+    say(f"next:   {opening(page)}")
 
 
 def _results_of(run: str) -> Place:

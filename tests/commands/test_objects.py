@@ -79,15 +79,21 @@ def test_a_model_of_samples_on_a_server_is_that_of_files(run: Any, url: ObjectPa
 def test_scores_of_samples_on_a_server_are_those_of_files(
     run: Any, url: ObjectPath, kind: Any, address: str
 ) -> None:
-    """Of folds, and of held-out samples with their labels."""
+    """Of folds, and of held-out samples with their labels; results and page are there too."""
     found = []
-    for place, out in (("", "here"), (f"{url}/", "there")):
+    places: list[tuple[str, Any, str]] = [
+        ("", Path("here"), "open here/report.html in a browser"),
+        (f"{url}/", url / "there", f"download {url}/there/report.html and open it in a browser"),
+    ]
+    for place, out, following in places:
         words = (f"{place}x.npy", "--labels", f"{place}y.txt", "--folds", 2, "--C", "1")
         words += ("--time-scale", "0.5,1")
         test = ("--test", f"{place}x.npy", "--test-labels", f"{place}y.txt")
-        code, _, err = run("cv", *words, *test, *kind, "--out", out, "--cluster", address)
+        code, said, err = run("cv", *words, *test, *kind, "--out", out, "--cluster", address)
         assert code == DONE, err
-        results = json.loads((Path(out) / "results.json").read_text())
+        assert following in said
+        assert b"</html>" in (out / "report.html").read_bytes()
+        results = json.loads((out / "results.json").read_bytes())
         found.append([row["score"] for row in results["rows"]])
         assert results["samples"]["fingerprint"]
     assert found[0] == found[1]
