@@ -26,13 +26,13 @@ def make_problem(
     """Make a problem of labels and sample weights, (N,), at least 0.
 
     "balanced" class weights count samples of a weight above 0. `folds` is the largest number of
-    folds for Platt's sigmoids; None for no probabilities. Raises InputError if fewer than two
-    classes have a weight above 0, or a class has none.
+    folds for Platt's sigmoids; None for no probabilities. Classes without a weight above 0 are
+    left out, as if their samples were not there. Raises InputError if fewer than two are left.
     """
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     used = sample_weights > 0
-    _check_classes(classes, codes, used)
+    classes, codes = _weighted_classes(classes, codes, used)
     weights = sample_weights.copy()
     weights[used] *= class_factors(class_weight, y[used])
     fold_of = None if folds is None else _folds(codes, used, folds, random_state)
@@ -48,8 +48,10 @@ def random_numbers(random_state: Any) -> np.random.RandomState:
     return numbers
 
 
-def _check_classes(classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_]) -> None:
-    """Raise InputError for labels of one class, and for a class whose samples have weight 0."""
+def _weighted_classes(
+    classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_]
+) -> tuple[NDArray[Any], Indices]:
+    """Classes that have weights above 0, and codes; InputError for fewer than two."""
     if len(classes) < 2:
         raise InputError(
             f"The number of classes has to be greater than one; got {len(classes)} class"
@@ -59,10 +61,8 @@ def _check_classes(classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_
         raise InputError(
             "Invalid input - all samples with positive weights belong to the same class."
         )
-    if not present.all():
-        raise InputError(
-            f"all samples of class {classes[np.argmin(present)]} have weight 0: omit them"
-        )
+    # Samples of weight 0 count nowhere: those of the other classes may be in any.
+    return classes[present], np.where(present, np.cumsum(present) - 1, 0)[codes]
 
 
 def _folds(codes: Indices, used: NDArray[np.bool_], most: int, random_state: Any) -> Indices:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from dhsk.errors import InputError
 from dhsk.estimators.documentation import describe
@@ -149,7 +149,10 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         refuse_gram(X)
         refuse_texts(X, type(self).__name__)
         X = self._in_order(as_table(X), reset=options.get("reset", True))
-        return validate_data(self, X, accept_sparse="csr", **options)
+        found = validate_data(self, X, accept_sparse="csr", **options)
+        if options.get("y_numeric"):  # None becomes NaN after scikit-learn's own check
+            assert_all_finite(found[1], input_name="y")
+        return found
 
     @property
     def _names(self) -> tuple[str, ...] | None:

@@ -14,7 +14,7 @@ from dhsk.caching import cached_value
 from dhsk.errors import InputError
 from dhsk.gram.passes import diagonal, multiply
 from dhsk.gram.storage.header import Header
-from dhsk.gram.storage.indexing import Part, Selector, by_block, grid, to_indices
+from dhsk.gram.storage.indexing import Part, Selector, by_block, grid, sides_of, to_indices
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import SourceOfTiles
@@ -125,21 +125,21 @@ class TiledMatrix:
         (tile,) = self.source(((i, j),))
         return tile.values.astype(self.dtype, copy=False)
 
-    def __getitem__(self, key: tuple[Selector, Selector] | Selector) -> Any:
+    def __getitem__(self, key: Any) -> Any:
         """Entries by row and column: integers, slices, or one array of indices.
 
         Parameters
         ----------
         key
-            ``G[i]``, ``G[i, j]``, ``G[rows, cols]`` with slices or, on one side, a 1-D array of
-            indices or booleans. For arrays on both sides use `submatrix`.
+            ``G[i]``, ``G[i, j]``, ``G[..., j]``, ``G[rows, cols]`` with slices or, on one side, a
+            1-D array of indices or booleans. For arrays on both sides use `submatrix`.
 
         Returns
         -------
         ndarray or scalar
             As of a numpy array.
         """
-        rows, cols = key if isinstance(key, tuple) else (key, slice(None))
+        rows, cols = sides_of(key)
         if np.ndim(rows) == 1 and np.ndim(cols) == 1:
             raise InputError("index arrays on both sides: use G.submatrix(rows, cols)")
         block = self.submatrix(rows, cols)

@@ -52,7 +52,8 @@ def is_linear(dim: int) -> Callable[[float], bool]:
 def spread_of(source: Source, columns: int | None = None) -> float:
     """Mean squared distance of the samples from their mean in feature space.
 
-    It is the mean of the diagonal less the mean of all entries [1]_, at least 1e-12 of the former.
+    It is the mean of the diagonal less the mean of all entries [1]_, at least 1e-12 of the former,
+    and 1 where all samples are 0.
     The mean of all entries takes one pass, or is estimated by that of a random sample of columns.
 
     References
@@ -69,7 +70,7 @@ def spread_of(source: Source, columns: int | None = None) -> float:
         ones = np.ones((len(chosen), 1))
         (found,) = source.combine([Combination(np.arange(n), chosen, ones)])
         mean = float(found.sum()) / (n * len(chosen))
-    return max(diagonal - mean, 1e-12 * diagonal)
+    return max(diagonal - mean, 1e-12 * diagonal) or 1.0
 
 
 def scaled(values: Sequence[float], spread: float) -> list[float]:

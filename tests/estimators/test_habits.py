@@ -28,6 +28,20 @@ def test_samples_far_from_0_are_warned_of(wine: Any, recwarn: pytest.WarningsRec
     assert not [one for one in recwarn if "from 0" in str(one.message)]
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [dhsk.SVR(), dhsk.HeatKernelRidge(), dhsk.HeatGaussianProcessRegressor(), dhsk.NystromRidge()],
+    ids=str,
+)
+@pytest.mark.parametrize("gaps", [[3], range(40)])
+def test_a_target_that_is_none_is_a_gap(estimator: Any, gaps: Any) -> None:
+    """As NaN is; scikit-learn itself looks at the targets before they are numbers."""
+    y = np.arange(40.0).astype(object)
+    y[list(gaps)] = None
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        estimator.fit(np.random.default_rng(0).random((40, 4)), y)
+
+
 def test_values_too_large_for_a_solver_are_refused(wine: Any) -> None:
     """Steps are made in float32, and products of 1e200 are beyond it: the error says to scale."""
     X, y = wine

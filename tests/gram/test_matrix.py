@@ -68,6 +68,13 @@ def stored(tmp_path: Path, counts: Any) -> dhsk.GramMatrix:
         ([4, 50, 4, 9], slice(None)),
         (slice(20, 25), np.array([1, 0, 44])),
         (np.arange(53) % 3 == 0, 7),
+        ...,
+        (),
+        (..., slice(3)),
+        (slice(3), ...),
+        (2, ...),
+        (..., [2, 5]),
+        (3, ..., slice(4)),
     ],
     ids=str,
 )
@@ -91,6 +98,15 @@ def test_submatrix_takes_all_pairs(G: dhsk.GramMatrix, rng: Any) -> None:
     np.testing.assert_array_equal(G.submatrix(rows, cols), expected)
     with pytest.raises(dhsk.InputError, match=r"use G.submatrix"):
         G[rows, cols]
+
+
+@pytest.mark.parametrize(
+    "key", [None, (0, None), (0, 0, 0), (..., ...), np.ix_([1], [2]), np.eye(53) > 0]
+)
+def test_other_indices_are_refused(R: dhsk.GramMatrix, key: Any) -> None:
+    """Never read as row 0."""
+    with pytest.raises(IndexError, match=r"use G\.submatrix"):
+        R[key]
 
 
 @pytest.mark.slow(beyond=5)

@@ -134,7 +134,8 @@ def test_spread_is_the_mean_squared_distance_from_the_mean(counts: Any, kernel: 
 
 
 def test_equal_samples_have_a_spread_above_zero() -> None:
-    """So C in its units is finite."""
+    """So C in its units is finite; also where all are 0."""
+    assert spread_of(ArraySource(np.zeros((5, 5)))) == 1
     spread = spread_of(ArraySource(np.ones((5, 5))))
     assert spread == 1e-12
     assert scaled([0.5, 5.0], spread) == [5e11, 5e12]

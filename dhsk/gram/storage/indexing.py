@@ -19,6 +19,24 @@ class Part(NamedTuple):
     inside: Indices  # positions in the block
 
 
+def sides_of(key: Any) -> tuple[Any, Any]:
+    """Rows and columns of an index, of which ``...`` or nothing stands for all, as in numpy."""
+    parts = key if isinstance(key, tuple) else (key,)
+    dots = [number for number, part in enumerate(parts) if part is Ellipsis]
+    place = dots[0] if dots else len(parts)
+    left = [slice(None)] * (2 - len(parts) + bool(dots))
+    rows_cols: list[Any] = [*parts[:place], *left, *parts[place + 1 :]]
+    if len(rows_cols) != 2 or any(
+        part is None or part is Ellipsis or np.ndim(part) > 1 for part in rows_cols
+    ):
+        raise IndexError(
+            "an index has rows and columns: integers, slices, or on one side a 1-D array of "
+            "indices or booleans; for arrays on both sides use G.submatrix(rows, cols)"
+        )
+    rows, cols = rows_cols
+    return rows, cols
+
+
 def to_indices(selector: Selector, n: int) -> Indices:
     """Non-negative indices of a selector along an axis of length n."""
     everything: Indices = np.arange(n, dtype=np.intp)
