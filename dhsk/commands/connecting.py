@@ -11,6 +11,8 @@ from click.core import ParameterSource
 from dhsk.commands.options import Cluster
 from dhsk.costs import FEW
 from dhsk.errors import InputError, StoreMismatchError
+from dhsk.execution.limits import core_count, memory_limit
+from dhsk.execution.resources import are_heavy
 from dhsk.execution.upstream import undisturbed, without_logs
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -63,11 +65,14 @@ def _close(client: "Client") -> None:
 def connected_if_asked(asked: Cluster, samples: int = 0) -> AbstractContextManager["Client | None"]:
     """Client of the cluster if an option names one or there are many samples; else None.
 
-    `samples` is 0 for work that processes do no sooner.
+    `samples` is 0 for work that processes do no sooner. None too where these would leave less than
+    half of the memory to the work.
     """
     source = click.get_current_context().get_parameter_source("cluster")
-    here = source is ParameterSource.DEFAULT and asked.workers is None and samples < FEW
-    return nullcontext() if here else connected(asked)
+    free = source is ParameterSource.DEFAULT and asked.workers is None
+    if free and (samples < FEW or are_heavy(core_count(), asked.limit or memory_limit())):
+        return nullcontext()
+    return connected(asked)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import DATA, RUN, gathered, option, rows_of
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.memory import Allowance
-from dhsk.execution.resources import Resources
+from dhsk.execution.resources import Resources, are_heavy
 from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.models.sources import RowsShape
@@ -130,8 +130,7 @@ def plan(
             say_json({"rates": asdict(rates)})
         return
     allowed = Allowance.now(limit)  # before anything is read
-    count = machine["workers"] or core_count()
-    resources = Resources(count, count, limit or memory_limit())
+    resources = _resources(machine["workers"], limit or memory_limit())
     if training.labels is not None and (samples is None or training.classes is not None):
         raise click.UsageError("--labels goes with SAMPLES, and without --classes")
     opened = None if samples is None else open_samples_of(samples, table, training.labels)
@@ -170,6 +169,14 @@ def plan(
         say_training(plans, timed, training)
         hint_next(after.commands())
     gram.check(free if machine["out"] is not None else None)
+
+
+def _resources(workers: int | None, memory: int) -> Resources:
+    """Worker processes as commands start them: threads where these would take the memory."""
+    cores = core_count()
+    if workers is None and are_heavy(cores, memory):
+        return Resources(0, cores, memory)
+    return Resources(workers or cores, workers or cores, memory)
 
 
 def _say_gram(

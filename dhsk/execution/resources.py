@@ -38,3 +38,8 @@ class Resources:
     def idle_bytes(self) -> int:
         """Memory of all processes before the first task."""
         return CLIENT_BYTES + self.workers * WORKER_BYTES
+
+
+def are_heavy(workers: int, memory: int) -> bool:
+    """Whether a client and worker processes alone take more than half of some memory."""
+    return 2 * Resources(workers, workers, memory).idle_bytes > memory

@@ -206,6 +206,13 @@ class GramSource(Source):
         """Mapped rows of some samples, each once, which are kept in this process."""
         return self._rows.take(samples)
 
+    def approximate(self, room: int) -> Source | None:
+        """Samples of few bytes in this process, in single precision where that is safe."""
+        if not self.G.kernel.of_samples or self.n * row_bytes(self.G) > min(room, KEPT_BYTES):
+            return None
+        rows = self._rows.take(np.arange(self.n))
+        return RowsSource(rows, self.G.kernel, core_count()).approximate(room)
+
     def product(self, V: Floats) -> Floats:
         """Product with V, on the workers of the current client if there is one."""
         return self.G @ V

@@ -319,7 +319,10 @@ class BlockSteps:
         columns = np.flatnonzero(coef)
         if not len(columns):
             return
-        kind = source.dtype if source is self.quick else np.dtype(np.float64)
+        kind = source.dtype
+        if source is not self.quick:  # stored samples are read in their order
+            kind = np.dtype(np.float64)
+            rows, columns = (own[np.argsort(state.members[own])] for own in (rows, columns))
         values = coef[columns, None].astype(kind, copy=False)
         part = Combination(state.members[rows], state.members[columns], values)
         (found,) = source.combine([part])

@@ -115,24 +115,32 @@ class ExactEngine:
         matrices, square = self._matrices, self._matrices.square
         given = isinstance(square, GramMatrix) and square.computed
         may_compute = self._options.on_demand and matrices.can_compute
-        refused = None
+        whole, refused = None, None
         try:
             plan = plan_fits(counts, dtype, n_kernels, self._resources)
-            read = not may_compute or self._options.stores_fit
-            if read and (plan.whole or not (given or may_compute)):
+            if not (given or may_compute):
                 return plan
+            if plan.whole and (given or self._options.stores_fit):
+                whole = plan
         except BudgetError as error:
             if not (given or may_compute):
                 raise
             refused = error
+        # Fewer whole matrices than cores leave some of these idle, while working sets use all.
+        tasks = min(self._resources.threads, counts.pairs * counts.folds)
+        if whole is not None and (given or whole.at_once >= tasks):
+            return whole
+        try:
+            plan = plan_fits(counts, dtype, n_kernels, self._resources, "working sets")
+        except BudgetError as error:  # few samples need less as whole matrices
+            if whole is not None:
+                return whole
+            raise min(filter(None, (refused, error)), key=lambda one: one.needed) from None
         self._way = "working sets"
         if may_compute:
             matrices.compute_on_demand()
             self._options.report.expect_no_products()
-        try:
-            return plan_fits(counts, dtype, n_kernels, self._resources, self._way)
-        except BudgetError as error:  # few samples need less as whole matrices
-            raise min(filter(None, (refused, error)), key=lambda one: one.needed) from None
+        return plan
 
     def needs(self, kernels: Sequence[Kernel]) -> Needs:
         """Memory of products or of fits, which come one after the other."""

@@ -64,6 +64,8 @@ class Division:
     """Name of the splitter that made them."""
     repeats: int
     """Number of times that the samples are divided; `folds` has those of each, one by one."""
+    given: "np.dtype[Any]"
+    """Type of the labels as they were given, in which a model predicts them."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,9 @@ def divide(n: int, y: Any, cv: Any, groups: Any = None) -> Division:
     given = getattr(cv, "n_repeats", 1)
     repeats = int(given) if isinstance(given, Integral) else 1
     whole = repeats > 0 and len(folds) % repeats == 0
-    return Division(labels, classes, folds, splitter, repeats if whole else 1)
+    kind = np.asarray(y).dtype
+    own = kind if kind.kind in "bfiu" else labels.dtype
+    return Division(labels, classes, folds, splitter, repeats if whole else 1, own)
 
 
 def _split(labels: NDArray[Any], classes: Classes, cv: Any, groups: Any) -> tuple[str, list[Fold]]:

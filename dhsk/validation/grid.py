@@ -66,6 +66,8 @@ class Grid:
     """Number of times that the samples are divided; `folds` has those of each, one by one."""
     ways: tuple[MultiClass, ...] = ("ovo",)
     """Fits of several classes that are tried, exact ones."""
+    given: "np.dtype[Any] | None" = None
+    """Type of the labels as they were given; None for that of the classes."""
 
     @property
     def counts(self) -> Indices:
@@ -97,7 +99,8 @@ class Grid:
 
     def problem(self, C: float, multi_class: MultiClass = "ovo") -> Problem:
         """Problem of training on all samples with one C."""
-        return Problem(self.classes, self.y, self.all_weights, C, self.tol, multi_class=multi_class)
+        names = self.classes if self.given is None else self.classes.astype(self.given)
+        return Problem(names, self.y, self.all_weights, C, self.tol, multi_class=multi_class)
 
     @property
     def work(self) -> float:
@@ -227,6 +230,7 @@ def make_grid(
         scoring=scorer,
         dropped=chosen.dropped,
         repeats=division.repeats,
+        given=division.given,
     )
 
 

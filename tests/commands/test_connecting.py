@@ -98,6 +98,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, own_cache: None, tmp_path: Path) -> l
 
     monkeypatch.setattr(connecting, "connected", connected)
     monkeypatch.setattr(connecting, "FEW", MANY)
+    monkeypatch.setattr(connecting, "core_count", lambda: 2)
     monkeypatch.chdir(tmp_path)
     return asked
 
@@ -123,6 +124,9 @@ NODES = ("gram", "edges.tsv", "--graph", "power", "--power", "2")
             for words in (CV, GRAM, STORED[:-2], COMPARE)
         ),
         ((*GRAM, "--cluster", "local"), MANY - 1, True),
+        # The processes alone would take more than half of the memory.
+        *(((*words, "--memory", "700MB"), MANY, False) for words in (CV, GRAM)),
+        ((*GRAM, "--memory", "700MB", "--workers", "2"), MANY, True),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )

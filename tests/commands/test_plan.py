@@ -24,10 +24,10 @@ def test_plan_without_samples(run: Any) -> None:
 
 def test_plan_that_does_not_fit(run: Any) -> None:
     """Shown all the same, and exit code 3 with the numbers."""
-    code, out, err = run("plan", "--n", 20000, "--dim", 393, "--memory", "300MB")
+    code, out, err = run("plan", "--n", 20000, "--dim", 393, "--memory", "200MB")
     assert code == TOO_BIG
     assert "20,000 x 20,000" in out
-    assert "286.10 MiB are allowed" in err
+    assert "190.73 MiB are allowed" in err
 
 
 def test_plan_of_a_file(run: Any, samples: Any) -> None:

@@ -115,7 +115,7 @@ def test_few_samples_are_planned_without_seconds(run: Any) -> None:
 
 def test_what_does_not_fit_has_no_seconds(run: Any, file: str) -> None:
     """It says so in the table."""
-    code, out, _ = run("plan", file, "--labels", "y.txt", "--memory", "310MB", "--rank", 40)
+    code, out, _ = run("plan", file, "--labels", "y.txt", "--memory", "250MB", "--rank", 40)
     assert code != DONE  # nor does the matrix
     assert planned(out) == {"exact": "-", "rank 40": "-"}
     assert "pilot of" not in out

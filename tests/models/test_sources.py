@@ -444,3 +444,22 @@ def test_few_entries_of_many_features_are_read_in_large_spans() -> None:
 def as_dense(rows: Any) -> Any:
     """Rows as an array."""
     return rows if isinstance(rows, np.ndarray) else rows.toarray()
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_matrix_of_few_rows_is_approximated_by_them(stored: bool, tmp_path: Path) -> None:
+    """Read or computed, where the samples fit; not of a graph, which has none."""
+    G = dhsk.compute_gram(samples(), "heat", store=tmp_path / "g" if stored else None, tile=16)
+    source = GramSource(G)
+    assert source.approximate(100) is None
+    quick = source.approximate(10**6)
+    assert quick is not None
+    some = np.array([3, 1, 20])
+    np.testing.assert_allclose(
+        quick.block(some)[:, :3],
+        G.submatrix(some, some),
+        rtol=0,
+        atol=1e-5,  # values up to 1
+    )
+    graph = dhsk.graph_gram(csr_array([[0.0, 1.0], [1.0, 0.0]]), "exponential", beta=0.1)
+    assert GramSource(graph).approximate(10**6) is None

@@ -108,6 +108,42 @@ def test_grids_agree_with_those_on_stored_products(
 
 
 @pytest.mark.slow
+def test_sets_that_do_not_fit_need_no_pass_over_the_matrix(
+    mixtures: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """There are steps on blocks, from samples of few bytes."""
+    X, y = mixtures
+    grid = GRID | {"time_scale": 0.5, "C": [0.02, 1.0]}  # nearly all are support vectors of one
+    stored = dhsk.cross_validate(X, y, **grid, out=dhsk.Output(store=tmp_path / "stored"))
+
+    def planned(*args: Any, **options: Any) -> Any:
+        return replace(plan_fits(*args, **options), whole=False, held=False, room=256**2 * 8)
+
+    monkeypatch.setattr("dhsk.validation.exact.plan_fits", planned)
+    monkeypatch.setattr(GramSource, "product", lambda *_: pytest.fail("a pass over the matrix"))
+    agree(dhsk.cross_validate(X, y, **grid), stored)
+
+
+def test_cores_are_not_idle_for_whole_matrices(mixtures: Any) -> None:
+    """Where fewer fit in memory than there are cores, working sets are solved on all of them."""
+    X, y = mixtures
+    grid = GRID | {"time_scale": 0.5, "C": 1.0}
+
+    def fits(threads: int) -> str:
+        def planned(*args: Any, **options: Any) -> Any:
+            plan = plan_fits(*args, **options)
+            return replace(plan, at_once=1) if plan.whole else plan
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("dhsk.validation.exact.plan_fits", planned)
+            patch.setattr("dhsk.execution.workers.core_count", lambda: threads)
+            return str(dict(dhsk.cross_validate(X, y, **grid).plan)["fits"])
+
+    assert "on working sets" in fits(2)
+    assert "on its whole matrix" in fits(1)
+
+
+@pytest.mark.slow
 def test_automatic_C_is_from_a_sample_of_columns(
     mixtures: Any, little_memory: None, tmp_path: Path, monkeypatch: Any
 ) -> None:
