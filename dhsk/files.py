@@ -29,6 +29,7 @@ REFUSED: Final = (
     errno.ETXTBSY,
     errno.EIO,
     errno.ESTALE,
+    errno.EFBIG,
 )
 """Error numbers of a file that exists but cannot be read or written."""
 
@@ -48,8 +49,8 @@ def refusal_of(error: OSError) -> DhskError:
         )
     if error.errno in REFUSED:
         return StoreError(
-            f"{name or 'a file'} cannot be read or written ({reason}): change its permissions, or "
-            "choose another place"
+            f"{name or 'a file'} cannot be read or written ({reason}): change its permissions or "
+            "limits, or choose another place"
         )
     # Without a name it may be of anything, such as a connection that was lost.
     what = f"{name}: {reason}; check the path" if name else reason

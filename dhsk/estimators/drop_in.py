@@ -256,7 +256,7 @@ def terminated_early(max_iter: int, complaint: str) -> str:
         return complaint
     return (
         f"Solver terminated early (max_iter={max_iter}).  Consider pre-processing your data with "
-        f"StandardScaler or MinMaxScaler. {complaint}"
+        f"StandardScaler or MinMaxScaler. Raise max_iter: {complaint}"
     )
 
 

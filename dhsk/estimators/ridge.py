@@ -176,4 +176,5 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
             )
         n = self._rows.shape[0]
         direct = f", or give preconditioner_rank={n}, which solves directly"
-        return f"{found}; raise max_iter, alpha or tol{direct if self.rank_ < n <= _DIRECT else ''}"
+        passes = "max_iter, " if self.n_iter_ >= self.max_iter else ""
+        return f"{found}; raise {passes}alpha or tol{direct if self.rank_ < n <= _DIRECT else ''}"

@@ -108,9 +108,11 @@ def _check_kernel(
         )
     dims = {side.shape[1] for side in sides}
     if len(dims) > 1:
+        rows, columns = (side.source for side in sides)
+        second = "Y, for the columns," if columns == rows else columns
         raise InputError(
-            f"{sides[0].source} has {sides[0].shape[1]} features but "
-            f"{sides[1].source} has {sides[1].shape[1]}: both sides need the same"
+            f"{rows} has {sides[0].shape[1]} features but {second} has {sides[1].shape[1]}: both "
+            "sides need the same"
         )
     dim = kernel.row_length
     if dim is not None and dims != {dim}:

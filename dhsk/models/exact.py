@@ -55,7 +55,7 @@ class Certificates:
         return (
             f"{left} of {len(self.converged)} fits of classes did not converge: the greatest KKT "
             f"violation is {self.violation.max():.2e} after {self.steps.max():,} steps, above "
-            f"tol={self.tol:g}; raise tol, lower C, or use dtype='float64'"
+            f"tol={self.tol:g}; raise tol, lower C, or use dtype='float64' where it is float32"
         )
 
     @classmethod

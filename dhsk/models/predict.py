@@ -131,7 +131,10 @@ def plan_prediction(
         "blocks of samples and kernel values": at_once * each + read,
     }
     need = MemoryNeed("a prediction", parts)
-    need.check(allowed.held + allowed.room, "allow more, or predict fewer samples at a time")
+    fewer = "predict fewer samples at a time"
+    if workers:  # most of it is that of their processes
+        fewer = "predict in this process (client=None, or neither --workers nor --cluster)"
+    need.check(allowed.held + allowed.room, f"allow more, or {fewer}")
     return Share(need, at_once, rows=rows)
 
 

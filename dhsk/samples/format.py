@@ -174,7 +174,9 @@ def describe_arrays(
     name = quote(str(origin.path))
     try:
         samples = opened(origin, Asked())
-    except InputError:  # several arrays, of which the user names one
+    except InputError:
+        if origin.path.name.endswith(".npy"):  # it has one array
+            raise
         return SamplesFile(words, rows, f"{name}:NAME", labels)
     kept = f"{name}:{origin.key}" if origin.key else name
     (n, dim), header = samples.shape, getattr(samples, "header", None)

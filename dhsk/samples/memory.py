@@ -48,7 +48,7 @@ def refuse_anndata(X: Any) -> None:
     if is_anndata(X):
         raise InputError(
             "X is an AnnData object, but scikit-learn's estimators take arrays and tables: give "
-            "adata.X, or adata.to_df() to keep the names of the features"
+            "adata.to_df(), which has the names of the features, or adata.X where none were given"
         )
 
 

@@ -19,7 +19,7 @@ References
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import ClassVar, Final
 
@@ -69,9 +69,6 @@ PATIENCE: Final = 20
 PATIENCE_OF_BLOCK: Final = 4
 """Steps without a smaller violation after which gradients are computed anew: so many, and so many
 for each block of all samples. While support vectors join, violations rise and fall."""
-
-SETS_PART: Final = 0.1
-"""How far a problem is, at most, before steps on blocks: a guess."""
 
 _BEFORE_EXACT, _AFTER_EXACT = 0.6, 0.9
 """How far a problem is when its gradients are first computed from the matrix itself, and then."""
@@ -162,7 +159,7 @@ class BlockState(PairState):
         if self.computed:
             return 1.0 if self.ended else _AFTER_EXACT
         joined: float = (1 - self.open / max(1, self.most_open)) ** _JOINING
-        return SETS_PART + (_BEFORE_EXACT - SETS_PART) * joined
+        return _BEFORE_EXACT * joined
 
     def narrow(self) -> None:
         """Keep those samples active that are free, or near to violating; all are known."""
@@ -333,7 +330,8 @@ class BlockSteps:
 def solve_pair(steps: BlockSteps, pair: Pair, start: Floats | None, watch: RoundWatch) -> list[Fit]:
     """Solve the problems of a pair, column by column, from coefficients, (columns, n), or from 0.
 
-    Entries of the columns stay in the checkpoint, see `entries_of_pair`.
+    Rounds say how far the pair is. Entries of the columns stay in the checkpoint, see
+    `entries_of_pair`.
     """
     dual = pair.dual
     b = np.zeros(dual.shape) if start is None else start.copy()
@@ -349,7 +347,8 @@ def solve_pair(steps: BlockSteps, pair: Pair, start: Floats | None, watch: Round
         problem = BoxProblem(dual.sign, *dual.bounds(c))
         state = BlockState(problem, pair.members, b[c], f[c] if known else None)
         for violation in steps.solve(state, watch.checkpoint.state(Together([state], {}), name)):
-            watch.on_round(_round(state, violation))
+            share = (c + state.share) / len(b)
+            watch.on_round(replace(_round(state, violation), share=share))
         b[c], f[c] = state.b, state.f
         work[:, c] = state.steps, perf_counter() - begin
     return certify(dual, b, f, work, steps.tol)
@@ -370,5 +369,4 @@ def _round(state: BlockState, violation: float) -> Round:
         entries=state.entries,
         needed=support * n,
         violation=violation,
-        share=state.share,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.ball import balls_about_means
-from dhsk.solvers.block_steps import SETS_PART, BlockSteps, entries_of_pair, solve_pair
+from dhsk.solvers.block_steps import BlockSteps, entries_of_pair, solve_pair
 from dhsk.solvers.coordinates import Coordinates
 from dhsk.solvers.decomposition import Decomposition, Round, RoundWatch
 from dhsk.solvers.device_pairs import matrix_for, solve_on_device
@@ -36,6 +36,9 @@ images of MNIST took 2.5 times as long in steps, with a tenth of the labels draw
 
 STEPS_SHARE: Final = 0.05
 """As `SUPPORT_SHARE` of working sets, where steps on blocks are the other way."""
+
+SETS_PART: Final = 0.1
+"""How far problems are, at most, before steps on blocks: a guess."""
 
 APART: Final = ArraySource(np.zeros((0, 0)))
 """In the place of the source of a task to which it is sent apart."""
@@ -244,6 +247,11 @@ def _first_part(watch: RoundWatch) -> Callable[[Round], None]:
     return lambda one: watch.on_round(replace(one, part=1.0 if one.ended > one.left else SETS_PART))
 
 
+def _as_part(watch: RoundWatch, part: float) -> Callable[[Round], None]:
+    """What is told of rounds of a pair that is a part of all; those before it were counted."""
+    return lambda one: watch.on_round(replace(one, share=part * (one.share or 0.0)))
+
+
 def _solve_in_blocks(
     tasks: Mapping[int, PairTask],
     quick: Source,
@@ -253,8 +261,10 @@ def _solve_in_blocks(
     watch: RoundWatch,
 ) -> Iterator[Solved]:
     """Solve pairs one after the other, each on all cores; `quick` approximates their source."""
+    columns = sum(task.columns for task in tasks.values())
     for number, task in tasks.items():
-        own = replace(watch, name=f"{watch.name}-blocks-{number}")
+        told = _as_part(watch, task.columns / columns)
+        own = replace(watch, name=f"{watch.name}-blocks-{number}", on_round=told)
         steps = BlockSteps(task.source, quick, tol, room // 2)
         yield task.key, solve_pair(steps, task.pair, starts.get(number), own), 0.0
         own.checkpoint.drop(*entries_of_pair(task.pair, own))  # the fits are kept by now

@@ -311,6 +311,8 @@ def _chosen(
     else:
         dim, width = source.dim, partial(width_of_matrix, source)
     given = [] if kernels is None else one_or_several(kernels)
+    if kernels is not None and not given:
+        raise InputError("kernels is empty: name at least one, or None for the default ones")
     scales = positive("time_scale", TIME_SCALES if time_scale is None else time_scale)
     chosen = list(
         dict.fromkeys(

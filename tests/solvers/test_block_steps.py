@@ -21,7 +21,7 @@ from dhsk.solvers import block_steps
 from dhsk.solvers.block_steps import BlockSteps, solve_pair
 from dhsk.solvers.decomposition import Round, RoundWatch
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.pairs import solve_pairs
+from dhsk.solvers.pairs import SETS_PART, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource, Source
 from dhsk.solvers.whole import PairTask
@@ -236,9 +236,9 @@ def test_the_share_tells_how_far_it_is() -> None:
     shares: list[float] = []
     watch = RoundWatch(lambda one: shares.append(one.share or 0.0))
     solve_pair(BlockSteps(source, quick, 1e-3, 64 * 64 * 8), pair, None, watch)
-    assert shares[0] == 0.1  # after working sets
+    assert shares[0] == 0.0
     assert shares[-1] == 1.0
-    assert sum(0.1 < share < 0.6 for share in shares) > 3
+    assert sum(0.0 < share < 0.6 for share in shares) > 3
     assert all(share <= 1.0 for share in shares)
 
 
@@ -253,5 +253,17 @@ def test_rounds_on_sets_are_the_first_part(monkeypatch: pytest.MonkeyPatch) -> N
     told = [progress_of(one, len(y)) for one in seen]
     shares = [event.of_all for event, one in zip(told, seen, strict=True) if one.share is None]
     assert shares
-    assert max(shares) <= block_steps.SETS_PART
+    assert max(shares) <= SETS_PART
     assert told[-1].of_all == 1.0
+
+
+def test_a_pair_is_a_part_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of three tells of a third, beside those that were counted when they ended."""
+    monkeypatch.setattr("dhsk.solvers.pairs.FINE_SAMPLES", 64)
+    X, _ = overlapping(5, 1500)
+    pairs = make_pairs(np.arange(len(X)) % 3, np.ones((1, len(X))), [10.0])
+    source, seen = RowsSource(X, dhsk.GaussianKernel(1.0)), list[Round]()
+    tasks = [PairTask(number, source, pair) for number, pair in enumerate(pairs)]
+    assert list(solve_pairs(tasks, TOL, PLENTY, Threads(1), watch=RoundWatch(seen.append)))
+    ends = [one.share for one in seen if one.share is not None and one.ended]
+    assert ends == pytest.approx([1 / 3] * 3)
