@@ -6,13 +6,14 @@ staged at the first bad row (a killed process would leave it, and other parts ha
 """
 
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from dhsk.errors import InputError, SamplesChangedError, StoreError
+from dhsk.errors import InputError, InputWarning, SamplesChangedError, StoreError
 from dhsk.execution.folder import TemporaryPlace, temporary_place
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import TURN_SECONDS, Turns, is_occupied
@@ -47,6 +48,8 @@ class Session:
     part: TilePart | None = None
     turns: Turns | None = None
     """By which several parts do one after the other what only one of them may do."""
+    tile: int | None = None
+    """Edge of the tiles of a new store, if one was asked for."""
 
     @classmethod
     @contextmanager
@@ -85,7 +88,7 @@ class Session:
             else:
                 stack.enter_context(sole_writer_of(path))
                 stack.enter_context(shared_by_workers(run.client, path))
-            yield cls(run, path, planned, plan, folder, part, turns)
+            yield cls(run, path, planned, plan, folder, part, turns, tile)
 
     @property
     def existing(self) -> GramStore | None:
@@ -133,6 +136,13 @@ class Session:
         being removed.
         """
         edge, tiling = store.header.tile, store.header.tiling
+        if self.tile not in (None, edge):
+            warnings.warn(
+                f"{store.path} has tiles of {edge:,} x {edge:,}, which stay: tile={self.tile} is "
+                "for a new store",
+                InputWarning,
+                stacklevel=2,
+            )
         same = edge == self.plan.tiling.tile
         plan = self.plan if same else self.planned(edge)  # an existing store keeps its tiles
         missing, total = store.missing_tiles(), tiling.n_tiles

@@ -256,6 +256,8 @@ def test_arrays_say_their_shapes_and_labels(run: Any, here: None) -> None:
     assert "next:   dhsk cv a.npz --labels a.npz:y --out found\n" in out
     np.savez("b.npz", A=np.ones((4, 3)), B=np.ones((4, 2)))
     assert "dhsk cv b.npz:NAME --labels LABELS" in run("info", "b.npz")[1]
+    np.save("y.npy", np.arange(4))
+    assert "NAME" not in "".join(run("info", "y.npy")[1:])
     save_npz("c.npz", csc_array(np.eye(4)))
     code, _, err = run("info", "c.npz")
     assert code == BAD_INPUT

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import cg, eigsh
 
 import dhsk
+from dhsk.errors import InputWarning
 
 pytestmark = pytest.mark.threads
 
@@ -82,6 +83,24 @@ def test_indexing_is_that_of_numpy(G: dhsk.GramMatrix, key: Any) -> None:
     """Integers, slices of any step, index and boolean arrays give numpy's shapes and values."""
     whole = np.asarray(G)
     np.testing.assert_array_equal(G[key], whole[key], strict=True)
+
+
+def test_tiles_of_another_size_are_not_ignored_silently(
+    tmp_path: Path, counts: Any, recwarn: pytest.WarningsRecorder
+) -> None:
+    """A store keeps its tiles, and the call that wanted others is told."""
+    X = counts(N, DIM)
+    for tile in (TILE, None, TILE):
+        dhsk.compute_gram(X, KERNEL, store=tmp_path / "g", tile=tile)
+    assert not recwarn.list
+    with pytest.warns(InputWarning, match=rf"has tiles of {TILE} x {TILE}, which stay: tile=20"):
+        dhsk.compute_gram(X, KERNEL, store=tmp_path / "g", tile=20)
+
+
+def test_both_sides_are_named(counts: Any) -> None:
+    """Of arrays, which have no names."""
+    with pytest.raises(dhsk.InputError, match="X has 12 features but Y, for the columns, has 11"):
+        dhsk.compute_gram(counts(5, 12), KERNEL, counts(5, 11))
 
 
 def test_rectangular_indexing(R: dhsk.GramMatrix) -> None:

@@ -228,6 +228,22 @@ def test_matrices_that_cannot_be_used(kind: str, message: str) -> None:
         dhsk.cross_validate(bad_matrix(kind), np.arange(40) % 2, kernels="precomputed")
 
 
+@pytest.mark.parametrize("kind", [bool, np.int8, np.float64])
+@pytest.mark.parametrize("rank", [None, 20])
+def test_models_predict_labels_of_the_type_that_was_given(
+    digits: Any, kind: Any, rank: int | None
+) -> None:
+    """As scikit-learn's do: `X[model.predict(X)]` selects by booleans, and by numbers otherwise."""
+    X, y, _ = digits
+    low_rank = None if rank is None else dhsk.LowRank(rank)
+    found = dhsk.cross_validate(
+        X, (y > 2).astype(kind), kernels="cosine", C=1, cv=2, low_rank=low_rank, refit=True
+    )
+    assert found.best_estimator_ is not None
+    assert found.best_estimator_.classes_.dtype == kind
+    assert found.best_estimator_.predict(X).dtype == kind
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -244,6 +260,7 @@ def test_matrices_that_cannot_be_used(kind: str, message: str) -> None:
         ({"sample_weight": np.ones(3)}, r"shape \(3,\), but it must be \(260,\)"),
         ({"sample_weight": np.r_[np.ones(259), -1]}, "is -1.0 for sample 259"),
         ({"sample_weight": np.r_[np.nan, np.ones(259)]}, "is nan for sample 0"),
+        ({"kernels": []}, "kernels is empty"),
         ({"groups": np.zeros(3)}, r"shape \(3,\) for 260 samples"),
         ({"groups": np.zeros(260)}, "cannot be split"),
         ({"cv": [(np.arange(100), np.arange(99, 200))]}, "1 of the same samples, first 99"),
