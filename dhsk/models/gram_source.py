@@ -207,8 +207,9 @@ class GramSource(Source):
         return self._rows.take(samples)
 
     def approximate(self, room: int) -> Source | None:
-        """Samples of few bytes in this process, in single precision where that is safe."""
-        if not self.G.kernel.of_samples or self.n * row_bytes(self.G) > min(room, KEPT_BYTES):
+        """Samples in this process, if they fit there, in single precision where that is safe."""
+        both = 1.5 * self.n * row_bytes(self.G)  # as they are, and in single precision
+        if not self.G.kernel.of_samples or both > room:
             return None
         rows = self._rows.take(np.arange(self.n))
         return RowsSource(rows, self.G.kernel, core_count()).approximate(room)
