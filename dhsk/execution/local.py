@@ -1,11 +1,14 @@
 """Clusters that end with their clients; one on this machine, of processes or threads."""
 
 import atexit
+import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import Any, Final
 
 import dask
 from distributed import Client, LocalCluster
@@ -13,6 +16,9 @@ from distributed import Client, LocalCluster
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.settings import SharedSetting, short_logs
+
+SOON: Final = 2.0
+"""Seconds after which it is said that workers are waited for."""
 
 _few_pages = SharedSetting(
     lambda: dask.config.set(
@@ -108,15 +114,30 @@ def _close(reference: "weakref.ref[OwningClient]") -> None:
 def await_workers(
     client: Client, n_workers: int, seconds: float, said: Callable[[int], str]
 ) -> None:
-    """Wait for workers; with the client closed, InputError that says how many came."""
+    """Wait for workers; with the client closed, InputError that says how many came.
+
+    Warns where they are not there soon.
+    """
+
+    def found() -> int:
+        return len(client.scheduler_info(n_workers=-1)["workers"])
+
+    begin = monotonic()
     try:
-        client.wait_for_workers(n_workers, timeout=seconds)
+        with suppress(TimeoutError):
+            client.wait_for_workers(n_workers, timeout=min(SOON, seconds))
+        if found() < n_workers:
+            warnings.warn(
+                f"{found()} of {n_workers} workers are there: waiting {seconds:.0f} s for the "
+                "others",
+                stacklevel=4,
+            )
+        client.wait_for_workers(n_workers, timeout=max(0.1, begin + seconds - monotonic()))
     except BaseException as error:
-        late = isinstance(error, TimeoutError)
-        found = len(client.scheduler_info(n_workers=-1)["workers"]) if late else 0
+        late = found() if isinstance(error, TimeoutError) else None
         client.close()
-        if late:
-            raise InputError(said(found)) from error
+        if late is not None:
+            raise InputError(said(late)) from error
         raise
 
 

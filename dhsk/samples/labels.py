@@ -108,6 +108,10 @@ def check_labels(
     """
     # As objects: numpy would turn the NaN of ["a", nan] into the class "nan".
     array = np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, dtype=object)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if isinstance(y, str):
+        raise InputError(f"{source}: {y!r} is a text, dhsk.read_labels reads those of a file")
     if array.ndim != 1:
         raise InputError(f"{source}: shape {array.shape} is not one label per sample, (n_samples,)")
     if array.size != n_samples:

@@ -164,6 +164,7 @@ def test_scheduler_without_workers_is_named(monkeypatch: Any) -> None:
             n_workers=0, protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as idle,
         pytest.raises(dhsk.InputError, match="has 0 of 1 workers after 1 s"),
+        pytest.warns(UserWarning, match="0 of 1 workers are there: waiting 1 s for the others"),
     ):
         dhsk.connect(idle.scheduler_address)
 

@@ -63,6 +63,8 @@ ARRAYS = {
     "objects": (np.array(WORDS, object), WORDS),
     "number objects": (np.array([1, 2.0, np.int8(3)], object), [1, 2, 3]),
     "series": (pd.Series(WORDS), WORDS),
+    "one column": (np.array(NUMBERS)[:, None], NUMBERS),
+    "frame": (pd.DataFrame({"label": WORDS}), WORDS),
     "categories": (pd.Categorical(WORDS), WORDS),
     "nullable": (pd.array(NUMBERS, dtype="Int64"), NUMBERS),
     "number-like text": (np.array(["01", "1"]), ["01", "1"]),
@@ -101,9 +103,10 @@ BAD = {
     "mixed": (["a", 1, 2], "int, str are mixed"),
     "complex": (np.array([1j, 0, 1]), "dtype complex128"),
     "matrix": (np.eye(3), r"shape \(3, 3\)"),
+    "file": ("a.h5ad:obs/lab", r"'a\.h5ad:obs/lab' is a text, dhsk\.read_labels reads"),
     "wrong length": ([0, 1], "2 labels for 3 samples"),
     "one class": (["a", "a", "a"], "all 3 labels are a, but at least two"),
-    "lists": ([["a"], ["b"], ["a"]], "not one label per sample|each is a list, but classes are"),
+    "lists": ([["a", "b"]] * 3, "not one label per sample|each is a list, but classes are"),
     "huge": ([1, 10**20, 2], "100000000000000000000 has more than 64 bits: give labels as text"),
 }
 
