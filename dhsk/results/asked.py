@@ -209,7 +209,7 @@ class Output:
         it, `linear`, and one for each kernel that no products determine. None for some in
         `folder`/fits/gram, or temporary ones, which are removed at the end. Only for samples.
     disk
-        Most bytes that all stores may take, as a number or like "10GB"; None for 4 GB and half of
+        Most bytes that all stores may take, as a number or like "10GB"; None for 1 GB and half of
         what is free, with `store` for all of that. Larger ones are not written: without `store`
         kernel values are then computed on demand, and with it nothing is begun.
     eigenvalues
