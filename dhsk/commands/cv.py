@@ -205,7 +205,7 @@ FINAL: Final = (
         option(
             "--disk",
             help="Most disk for the inner products, such as 10GB; if they take more, they are "
-            "computed whenever they are needed. [default: 4GB, or half of what is free]",
+            "computed whenever they are needed. [default: 1GB, or half of what is free]",
         ),
     ),
 )
