@@ -65,6 +65,9 @@ class ClassBlocks:
             return None
         K = np.empty((n, padded(n)), self._stored.dtype)
         every = len(classes) == len(self._classes)
+        if every:  # the plan has no memory for those of the pairs that were solved before
+            with self._lock:
+                self._squares.clear()
         parts = [
             slice(end - len(self._classes[c]), end) for c, end in zip(classes, ends, strict=True)
         ]

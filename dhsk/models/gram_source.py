@@ -100,12 +100,13 @@ class RowsCache:
             known = np.arange(n) if self.holds_all else union([known, samples], n)
             if len(known) * row_bytes(self._G) > KEPT_BYTES:
                 known = np.sort(samples)
-            kept = self._read(known)
+            kept = self.read(known)
             self._kept = known, kept
         rows: Rows = kept[np.searchsorted(known, samples)]
         return rows
 
-    def _read(self, samples: Indices) -> Any:
+    def read(self, samples: Indices) -> Any:
+        """Rows of some samples, ascending, which are not kept."""
         if self.holds_all:
             return self._G.staged_rows(samples)
         cores = core_count()
@@ -211,7 +212,7 @@ class GramSource(Source):
         both = 1.5 * self.n * row_bytes(self.G)  # as they are, and in single precision
         if not self.G.kernel.of_samples or both > room:
             return None
-        rows = self._rows.take(np.arange(self.n))
+        rows = self._rows.read(np.arange(self.n))
         return RowsSource(rows, self.G.kernel, core_count()).approximate(room)
 
     def product(self, V: Floats) -> Floats:

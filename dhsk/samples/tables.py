@@ -247,8 +247,8 @@ def describe_table(
             rows += [("features", "none: labels or predictions, of other samples")]
         options = "" if ids is None or alone else f" --id-column {quote(ids)}"
         options += "".join(f" --drop-column {quote(name)}" for name in dropped)
-    samples = quote(path if text in (None, own_text) else f"{path}:{text}")
-    samples = "SAMPLES" if alone else samples
+    named = quote(path if text in (None, own_text) else f"{path}:{text}")
+    samples = "SAMPLES" if alone else named
     labels = "LABELS" if label is None else quote(f"{path}:{label}")
     facts = {"rows": number, "columns": list(columns), "text": text, "label": label, "id": ids}
     found = SamplesFile(words, rows, samples, labels, options, signed, facts=facts)

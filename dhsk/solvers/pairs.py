@@ -104,9 +104,10 @@ def solve_pairs(
             new = [task for task in own if task.key not in known]
             yield from solve_on_device(matrix, new, tol, watch)
             continue
-        quick = None if any(task.ball for task in own) else own[0].source.approximate(room // 2)
-        left, starts = own, dict[int, Floats]()
-        few = quick is not None and sum(task.columns for task in own) <= STEPPED_COLUMNS
+        quick, with_balls = None, any(task.ball for task in own)
+        if sum(task.columns for task in own) <= STEPPED_COLUMNS and not with_balls:
+            quick = own[0].source.approximate(room // 2)
+        left, starts, few = own, dict[int, Floats](), quick is not None
         if all(_way(task, room) == "working sets" for task in own):
             fitting = all(task.fits(room) for task in own)
             leave = STEPS_SHARE if few else SUPPORT_SHARE if fitting else math.inf
@@ -119,6 +120,8 @@ def solve_pairs(
         others = [task for task in left if few or not task.fits(room)]
         new = [task for task in left if task.key not in known]
         yield from whole(task for task in new if task not in others)
+        if others and quick is None and not with_balls:  # in memory when sets are no more
+            quick = others[0].source.approximate(room // 2)
         if quick is not None:
             stepping = {k: task for k, task in enumerate(own) if task in others and task in new}
             yield from _solve_in_blocks(stepping, quick, starts, tol, room, watch)
