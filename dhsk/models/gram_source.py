@@ -64,6 +64,9 @@ SPANS: Final = 16
 KEPT_BYTES: Final = 128 * 2**20
 """Most bytes of rows that are kept beside those that were asked for last."""
 
+STEPPED_BYTES: Final = 2**30
+"""Most bytes of samples that this process reads for steps on blocks: it may be on a login node."""
+
 _PARTS: Final = 4
 """Parts a core, in which rows are read."""
 
@@ -209,8 +212,9 @@ class GramSource(Source):
 
     def approximate(self, room: int) -> Source | None:
         """Samples in this process, if they fit there, in single precision where that is safe."""
-        both = 1.5 * self.n * row_bytes(self.G)  # as they are, and in single precision
-        if not self.G.kernel.of_samples or both > room:
+        needed = self.n * row_bytes(self.G)
+        both = 1.5 * needed  # as they are, and in single precision
+        if not self.G.kernel.of_samples or both > room or needed > STEPPED_BYTES:
             return None
         rows = self._rows.read(np.arange(self.n))
         return RowsSource(rows, self.G.kernel, core_count()).approximate(room)

@@ -447,8 +447,10 @@ def as_dense(rows: Any) -> Any:
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_a_matrix_of_few_rows_is_approximated_by_them(stored: bool, tmp_path: Path) -> None:
-    """Read or computed, where the samples fit; not of a graph, which has none."""
+def test_a_matrix_of_few_rows_is_approximated_by_them(
+    stored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read or computed, where the samples fit and are not many; not of a graph, which has none."""
     G = dhsk.compute_gram(samples(), "heat", store=tmp_path / "g" if stored else None, tile=16)
     source = GramSource(G)
     assert source.approximate(100) is None
@@ -463,3 +465,5 @@ def test_a_matrix_of_few_rows_is_approximated_by_them(stored: bool, tmp_path: Pa
     )
     graph = dhsk.graph_gram(csr_array([[0.0, 1.0], [1.0, 0.0]]), "exponential", beta=0.1)
     assert GramSource(graph).approximate(10**6) is None
+    monkeypatch.setattr("dhsk.models.gram_source.STEPPED_BYTES", 100)
+    assert source.approximate(10**6) is None
