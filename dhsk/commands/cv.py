@@ -222,7 +222,7 @@ def _kernels(given: dict[str, Any], opened: GramMatrix | Samples) -> dict[str, A
     if auto:
         names = [name for name in given["names"] or [] if name != "heat"]
     kernels = make_kernels(names, dim, given | {"time_scale": None if auto else scales})
-    return {"time_scale": "auto" if auto else None, "kernels": kernels}
+    return {"time_scale": "auto" if auto else None, "kernels": kernels or None}
 
 
 def _low_rank(grid: dict[str, Any]) -> LowRank | None:
