@@ -140,8 +140,6 @@ class TiledMatrix:
             As of a numpy array.
         """
         rows, cols = sides_of(key)
-        if np.ndim(rows) == 1 and np.ndim(cols) == 1:
-            raise InputError("index arrays on both sides: use G.submatrix(rows, cols)")
         block = self.submatrix(rows, cols)
         if np.ndim(rows) == 0 and not isinstance(rows, slice):
             block = block[0]

@@ -19,7 +19,7 @@ References
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import ClassVar, Final
 
@@ -347,8 +347,7 @@ def solve_pair(steps: BlockSteps, pair: Pair, start: Floats | None, watch: Round
         problem = BoxProblem(dual.sign, *dual.bounds(c))
         state = BlockState(problem, pair.members, b[c], f[c] if known else None)
         for violation in steps.solve(state, watch.checkpoint.state(Together([state], {}), name)):
-            share = (c + state.share) / len(b)
-            watch.on_round(replace(_round(state, violation), share=share))
+            watch.on_round(_round(state, violation, (c + state.share) / len(b)))
         b[c], f[c] = state.b, state.f
         work[:, c] = state.steps, perf_counter() - begin
     return certify(dual, b, f, work, steps.tol)
@@ -359,7 +358,7 @@ def entries_of_pair(pair: Pair, watch: RoundWatch) -> list[str]:
     return [f"{watch.name}-{c}" for c in range(pair.dual.shape[0])]
 
 
-def _round(state: BlockState, violation: float) -> Round:
+def _round(state: BlockState, violation: float, share: float) -> Round:
     support, n = int(np.count_nonzero(state.b)), len(state.b)
     return Round(
         pairs=1,
@@ -369,4 +368,5 @@ def _round(state: BlockState, violation: float) -> Round:
         entries=state.entries,
         needed=support * n,
         violation=violation,
+        share=share,
     )

@@ -137,8 +137,8 @@ class Source(Protocol):
     def approximate(self, room: int) -> "Source | None":
         """The matrix as fast as it can be computed, for steps that are corrected by this one.
 
-        That takes at most `room` bytes, or none and is this source. None for a matrix whose blocks
-        cost more than their entries, as they are read from elsewhere, and of one in memory.
+        That takes at most `room` bytes, or none and is this source. None for a matrix in memory,
+        and for one without samples, or whose samples take more.
         """
         del room
         return None

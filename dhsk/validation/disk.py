@@ -21,8 +21,8 @@ SHARE: Final = 0.5
 UNASKED: Final = 10**9
 """Most bytes of it. Searches with values computed when they were needed, and with them stored:
 12,000 images of ten classes 34 s and 24 s (0.6 GB), 20,000 images 65 s and 59 s (1.6 GB), 20,000
-samples of 12 columns and two classes 20 s and 40 s, of 100 counts and three classes 15 s and 29 s;
-39,774 samples of 10 entries and 20 classes 94 s and 141 s (6.3 GB)."""
+samples of 12 columns and two classes 20 s and 40 s, of 100 counts and three classes 11 to 20 s and
+29 s; 39,774 samples of 10 entries and 20 classes 94 s and 141 s (6.3 GB)."""
 
 
 @dataclass(frozen=True)

@@ -60,14 +60,14 @@ class Grid:
     """Ascending."""
     tol: float
     scoring: Scoring
+    given: "np.dtype[Any]"
+    """Type of the labels as they were given, in which a model predicts them."""
     dropped: tuple[tuple[Any, int], ...] = ()
     """Labels of the classes that are left out, with the number of their samples."""
     repeats: int = 1
     """Number of times that the samples are divided; `folds` has those of each, one by one."""
     ways: tuple[MultiClass, ...] = ("ovo",)
     """Fits of several classes that are tried, exact ones."""
-    given: "np.dtype[Any] | None" = None
-    """Type of the labels as they were given; None for that of the classes."""
 
     @property
     def counts(self) -> Indices:
@@ -99,7 +99,7 @@ class Grid:
 
     def problem(self, C: float, multi_class: MultiClass = "ovo") -> Problem:
         """Problem of training on all samples with one C."""
-        names = self.classes if self.given is None else self.classes.astype(self.given)
+        names = self.classes.astype(self.given)
         return Problem(names, self.y, self.all_weights, C, self.tol, multi_class=multi_class)
 
     @property

@@ -124,7 +124,7 @@ def test_submatrix_takes_all_pairs(G: dhsk.GramMatrix, rng: Any) -> None:
 )
 def test_other_indices_are_refused(R: dhsk.GramMatrix, key: Any) -> None:
     """Never read as row 0."""
-    with pytest.raises(IndexError, match=r"use G\.submatrix"):
+    with pytest.raises(dhsk.InputError, match=r"use G\.submatrix"):
         R[key]
 
 

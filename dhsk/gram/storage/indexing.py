@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Indices
+from dhsk.errors import InputError
 
 Selector: TypeAlias = int | np.integer[Any] | slice | Sequence[int] | NDArray[Any]
 """One axis of an index: an integer, a slice, or a 1-D array of indices or booleans."""
@@ -25,16 +26,14 @@ def sides_of(key: Any) -> tuple[Any, Any]:
     dots = [number for number, part in enumerate(parts) if part is Ellipsis]
     place = dots[0] if dots else len(parts)
     left = [slice(None)] * (2 - len(parts) + bool(dots))
-    rows_cols: list[Any] = [*parts[:place], *left, *parts[place + 1 :]]
-    if len(rows_cols) != 2 or any(
-        part is None or part is Ellipsis or np.ndim(part) > 1 for part in rows_cols
-    ):
-        raise IndexError(
+    sides: list[Any] = [*parts[:place], *left, *parts[place + 1 :]]
+    wrong = any(side is None or side is Ellipsis for side in sides)
+    if wrong or len(sides) != 2 or sum(map(np.ndim, sides)) > 1:
+        raise InputError(
             "an index has rows and columns: integers, slices, or on one side a 1-D array of "
             "indices or booleans; for arrays on both sides use G.submatrix(rows, cols)"
         )
-    rows, cols = rows_cols
-    return rows, cols
+    return sides[0], sides[1]
 
 
 def to_indices(selector: Selector, n: int) -> Indices:
