@@ -1,6 +1,7 @@
 """Stored values in memory by classes: the bits of the tiles, for every kernel derived from them."""
 
 import pickle
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,25 @@ def test_other_samples_than_two_classes_are_read_from_tiles(tmp_path: Path) -> N
     for members in (np.flatnonzero(CODES == 1), np.flatnonzero(CODES >= 0)[:40], np.arange(9)):
         K = held.block(members)[:, : len(members)]
         np.testing.assert_allclose(K, G.submatrix(members, members), rtol=1e-12)
+
+
+def test_the_matrix_of_all_samples_keeps_nothing_beside_it(tmp_path: Path) -> None:
+    """Nor what pairs kept before: the plan counts the stored values alone."""
+    kernel = dhsk.HeatKernel.at_scale(30, 0.7)
+    blocks = ClassBlocks(matrix(tmp_path / "g", kernel, "cosine", "float64").stored(), CODES)
+    parts = [np.flatnonzero(c == CODES) for c in range(4)]
+
+    def kept(*classes: int) -> int:
+        """Bytes that are there after a matrix of some classes, and were not before."""
+        before = tracemalloc.get_traced_memory()[0]
+        assert blocks.whole(kernel, np.concatenate([parts[c] for c in classes])) is not None
+        return tracemalloc.get_traced_memory()[0] - before
+
+    blocks.whole(kernel, np.concatenate(parts))  # reads the values, and compiles
+    square = 8 * len(parts[0]) ** 2
+    tracemalloc.start()
+    try:
+        assert kept(0, 1) > square
+        assert kept(0, 1, 2, 3) < -square
+    finally:
+        tracemalloc.stop()
