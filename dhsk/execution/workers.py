@@ -55,13 +55,10 @@ def computing(client: "Client | None" = None) -> Iterator["Client | None"]:
 def borrow_client(client: "Client | None") -> Iterator["Client | None"]:
     """Yield a client as `computing` chooses it, with one BLAS thread on all of its workers.
 
-    Raises InputError if the client was connected before this process was forked.
+    Raises InputError if it is no client, or was connected before this process was forked.
     """
-    if client is not None and client in inherited:
-        raise InputError(
-            "client is connected in the process that this one was forked from, not in this one: "
-            "connect here, or omit client to compute on threads"
-        )
+    if client is not None:
+        _check(client)
     found = client or current_client()
     if found is None:
         yield None
@@ -70,6 +67,21 @@ def borrow_client(client: "Client | None") -> Iterator["Client | None"]:
 
     with out_of_pool(), checked_versions(found), _one_blas_thread_on(found):
         yield found
+
+
+def _check(client: "Client") -> None:
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise InputError(
+            "client must be a dask.distributed.Client, such as dhsk.connect() gives, got "
+            f"{type(client).__name__}: of a cluster or an address, give Client(...) of it"
+        )
+    if client in inherited:
+        raise InputError(
+            "client is connected in the process that this one was forked from, not in this one: "
+            "connect here, or omit client to compute on threads"
+        )
 
 
 def current_client() -> "Client | None":

@@ -117,7 +117,7 @@ class Expansion:
         """Which problems: with two classes one pair."""
         return "ovr" if len(self.dual_coef) == len(self.n_support) else "ovo"
 
-    @property
+    @cached_value
     def problems(self) -> Indices:
         """Problems of each class, by the row of its coefficients, see `problems_of_classes`."""
         return problems_of_classes(len(self.n_support), self.multi_class)
@@ -221,9 +221,11 @@ class SvcModel(TrainedModel):
                 if wide.size:
                     wide[:size] = K.reshape(-1)
                     K = wide[:size].reshape(shape)
-                for c, end in enumerate(ends):
-                    start = max(end - self.expansion.n_support[c], some.start)
-                    own = slice(start, max(start, min(end, some.stop)))
+                for c in range(np.searchsorted(ends, some.start, side="right"), len(ends)):
+                    start = max(ends[c] - self.expansion.n_support[c], some.start)
+                    if start >= some.stop:
+                        break
+                    own = slice(start, min(ends[c], some.stop))
                     coef = self.expansion.dual_coef[:, own] * self.unit
                     inside = slice(own.start - some.start, own.stop - some.start)
                     found[problems[c], part] += coef @ K[:, inside].T

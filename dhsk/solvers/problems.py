@@ -94,8 +94,8 @@ def problems_of_classes(n_classes: int, multi_class: MultiClass = "ovo") -> Indi
     if multi_class == "ovr":
         return np.tile(np.arange(n_classes), (n_classes, 1))
     numbers = np.zeros((n_classes, n_classes), np.intp)
-    for number, (a, b) in enumerate(combinations(range(n_classes), 2)):
-        numbers[a, b] = numbers[b, a] = number
+    first, second = np.triu_indices(n_classes, 1)
+    numbers[first, second] = numbers[second, first] = np.arange(len(first))
     return numbers[~np.eye(n_classes, dtype=bool)].reshape(n_classes, n_classes - 1)
 
 

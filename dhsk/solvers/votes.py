@@ -1,12 +1,12 @@
 """Classes and scores of one-vs-one classifiers, by LIBSVM's votes."""
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
+from dhsk.compiled import compiled
 
 
 def vote(decisions: Floats, n_classes: int) -> Indices:
@@ -43,10 +43,19 @@ def one_vs_rest(decisions: Floats, n_classes: int) -> Floats:
 
 def _per_class(to_first: NDArray[Any], to_second: NDArray[Any], n_classes: int) -> Floats:
     """Sums over all pairs of the values for their first and second class, (N, n_classes)."""
+    if to_first.shape[1] != n_classes * (n_classes - 1) // 2:
+        raise ValueError(f"{to_first.shape[1]} decision values for pairs of {n_classes} classes")
     total = np.zeros((n_classes, len(to_first)))
-    pairs = combinations(range(n_classes), 2)
-    firsts, seconds = np.ascontiguousarray(to_first.T), np.ascontiguousarray(to_second.T)
-    for (a, b), first, second in zip(pairs, firsts, seconds, strict=True):
-        total[a] += first
-        total[b] += second
+    _add_pairs(np.ascontiguousarray(to_first.T), np.ascontiguousarray(to_second.T), total)
     return np.ascontiguousarray(total.T)
+
+
+@compiled()
+def _add_pairs(firsts: NDArray[Any], seconds: NDArray[Any], total: Floats) -> None:
+    pair = 0
+    for a in range(len(total)):
+        for b in range(a + 1, len(total)):
+            for sample in range(total.shape[1]):
+                total[a, sample] += firsts[pair, sample]
+                total[b, sample] += seconds[pair, sample]
+            pair += 1

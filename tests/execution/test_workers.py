@@ -267,6 +267,13 @@ def test_tasks_on_threads_know_that_they_are_tasks() -> None:
     assert not in_task()
 
 
+@pytest.mark.parametrize("other", [5, "tcp://127.0.0.1:8786", object()])
+def test_what_is_no_client_is_refused(other: Any) -> None:
+    """An address or a cluster given as the client ends in words that say what to give."""
+    with pytest.raises(dhsk.InputError, match=r"must be a dask\.distributed\.Client.*Client\("):
+        dhsk.compute_gram(np.eye(3), "cosine", client=other)
+
+
 def test_resources_count_workers_and_memory(client: Any) -> None:
     """Threads of this process need no worker processes; a limit given wins."""
     found = resources_of(client, 123)
