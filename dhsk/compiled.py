@@ -98,13 +98,14 @@ def sources_of(function: Callable[..., Any]) -> str:
         seen.add(one)
         parts.add(_hash_of(one.__code__.co_filename))
         for name, given in _globals_of(one).items():
-            # Those of dispatchers and of intrinsics.
-            value = getattr(given, "py_func", getattr(given, "_defn", given))
-            if isinstance(value, FunctionType):
-                if _package_of(value) == own and value not in seen:
-                    waiting.append(value)
-            elif isinstance(value, bool | int | float | str | tuple):
-                parts.add(f"{name}={value!r}")
+            for place, item in enumerate(given if isinstance(given, tuple) else (given,)):
+                # Those of dispatchers and of intrinsics.
+                value = getattr(item, "py_func", getattr(item, "_defn", item))
+                if isinstance(value, FunctionType):
+                    if _package_of(value) == own and value not in seen:
+                        waiting.append(value)
+                elif isinstance(value, bool | int | float | str):
+                    parts.add(f"{name}[{place}]={value!r}")
     return blake2b("\n".join(sorted(parts)).encode(), digest_size=12).hexdigest()
 
 

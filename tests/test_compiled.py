@@ -205,3 +205,53 @@ def test_what_is_called_is_compiled_anew(tmp_path: Path, changed: str) -> None:
     assert (found(), found()) == ("20", "20")
     (package / "called.py").write_text(CALLED.replace(old, changed))
     assert found() == ("30" if "return" in changed else "40")
+
+
+SOURCES = """
+import importlib, pkgutil
+from numba.core.dispatcher import Dispatcher
+import dhsk
+from dhsk.compiled import sources_of
+from dhsk.kernels.certified.evaluate import compiled_pass
+found = {"the pass of heat kernels": compiled_pass(3, 2, 1)}
+for one in pkgutil.walk_packages(dhsk.__path__, "dhsk."):
+    if one.name != "dhsk.__main__":
+        found.update(vars(importlib.import_module(one.name)))
+for name, function in found.items():
+    if isinstance(function, Dispatcher):
+        print(name, sources_of(function.py_func))
+"""
+
+
+def test_what_is_kept_serves_every_process() -> None:
+    """Nothing in the hash of sources is of one process, such as an address or an order of sets."""
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", SOURCES],
+            capture_output=True, text=True, check=True, env=os.environ | {"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    )  # fmt: skip
+    assert len(first.splitlines()) > 20
+    assert first == second
+
+
+HEAT = """
+import numpy as np
+from dhsk.kernels.certified.evaluate import compiled_pass
+run = compiled_pass(3, 2, 1)
+run(np.ones(8), np.ones(8), np.ones(12))
+print(sum(run.stats.cache_misses.values()))
+"""
+
+
+def test_the_pass_of_heat_kernels_is_compiled_once_a_machine(tmp_path: Path) -> None:
+    """The second process loads it."""
+    compiled_by = [
+        subprocess.run(
+            [sys.executable, "-c", HEAT], capture_output=True, text=True, check=True,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        ).stdout.strip()
+        for _ in range(2)
+    ]  # fmt: skip
+    assert compiled_by == ["1", "0"]
