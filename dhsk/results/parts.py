@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from dhsk.caching import cached_value
 from dhsk.results.baselines import NO_BASELINES, Baselines, Beside
+from dhsk.results.chance import CLEAR, guessing
 from dhsk.results.columns import Cell, Certificate, GridPoint, Row, rows_by_point
 from dhsk.results.decision import Decision, decide
 from dhsk.results.examined import Examined
@@ -213,15 +214,24 @@ class Results(RunFacts):
 
     @property
     def unlearnt(self) -> str:
-        """A sentence where no accuracy is clearly above that of always the largest class."""
-        largest = max(self.class_counts) / sum(self.class_counts)
+        """A sentence where no score is clearly above that of guessing.
+
+        It is above by more than the standard error of its folds, and by more than `CLEAR` of those
+        of guessing, as it is the best of many.
+        """
+        tested = self.folds.n_test * self.folds.n / self.repeats / sum(self.class_counts)
+        chance = guessing(self.scoring, [count * min(1.0, tested) for count in self.class_counts])
+        if chance is None:
+            return ""
         best = [[row.score for row in self.rows_of[self.decision.best.point]]]
         best += [] if self.baselines.best is None else [list(self.baselines.best.scores)]
-        gains = [self.fold_sizes.paired(own, [largest] * len(own)) for own in best]
-        if self.scoring != "accuracy" or not all(gain.within for gain in gains):
+        gains = [self.fold_sizes.paired(own, [chance.score] * len(own)) for own in best]
+        least = CLEAR * chance.standard_error
+        if any(gain.difference > least and not gain.within for gain in gains):
             return ""
-        said = f"no score is clearly above {largest:.4f}, that of always the largest class"
-        if largest * len(self.class_counts) < UNEVEN:
+        said = f"no score is clearly above {chance.score:.4f}, {chance.words}"
+        largest = max(self.class_counts) / sum(self.class_counts)
+        if self.scoring != "accuracy" or largest * len(self.class_counts) < UNEVEN:
             return said
         return (
             f"{said}: balanced_accuracy (--scoring) counts every class the same, and balanced "

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Lock
 from time import perf_counter
@@ -126,6 +127,14 @@ class MethodData:
         """Samples that a fold trains on, each once."""
         return np.flatnonzero(self.weights[fold] > 0)
 
+    def few_threads(self) -> AbstractContextManager[Any]:
+        """OpenMP's threads of the thread that enters it: one for few samples."""
+        from threadpoolctl import threadpool_limits
+
+        few = len(self.labels) <= _SINGLE_SAMPLES
+        limits: AbstractContextManager[Any] = threadpool_limits(1 if few else None, "openmp")
+        return limits
+
     def fit(self, pipeline: Any, train: Indices, fold: int) -> Any:
         """Fit a pipeline to samples of a fold."""
         from sklearn.exceptions import ConvergenceWarning
@@ -140,9 +149,6 @@ class MethodData:
 
 def timed_fit(data: MethodData, method: Method, C: float | None, fold: int) -> tuple[Any, float]:
     """Fitted pipeline of a fold, and the seconds: the task that workers run."""
-    from threadpoolctl import threadpool_limits
-
-    few = len(data.labels) <= _SINGLE_SAMPLES
-    with _one_at_a_time, threadpool_limits(1 if few else None, "openmp"):
+    with _one_at_a_time, data.few_threads():
         begin = perf_counter()
         return data.fit(method.made(C), data.train(fold), fold), perf_counter() - begin

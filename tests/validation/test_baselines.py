@@ -14,12 +14,14 @@ import pytest
 from distributed import Client, LocalCluster
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils.class_weight import compute_sample_weight
 
 import dhsk
@@ -115,16 +117,58 @@ def test_class_weights_are_weights_of_samples() -> None:
 
 
 def test_where_nothing_was_learnt_a_sentence_says_so() -> None:
-    """A C near 0 predicts the largest class, 50 of 60; of other scores nothing is said."""
+    """A C near 0 predicts the largest class, 50 of 60; of f1 the score of guessing is not known."""
     X, y = np.random.default_rng(0).random((60, 5)), np.repeat(["none", "event"], [50, 10])
     constant: dict[str, Any] = {"kernels": ["cosine"], "C": 1e-6, "cv": 2}
     found = dhsk.cross_validate(X, y, **constant)
     assert found.unlearnt.startswith("no score is clearly above 0.8333, that of always the largest")
     assert "--scoring" in found.unlearnt
     assert "--scoring" not in dhsk.cross_validate(X[:20], y[40:], **constant).unlearnt
-    assert not dhsk.cross_validate(X, y, scoring="balanced_accuracy", **constant).unlearnt
+    for scoring in ("balanced_accuracy", "roc_auc"):
+        found = dhsk.cross_validate(X, y == "event", scoring=scoring, **constant)
+        assert found.unlearnt == "no score is clearly above 0.5000, that of guessing"
+    assert not dhsk.cross_validate(X, y, scoring="f1_macro", **constant).unlearnt
     X[50:, 0] += 5
-    assert not dhsk.cross_validate(X, y, **constant | {"C": 100.0}).unlearnt
+    for scoring in ("accuracy", "balanced_accuracy", "roc_auc"):
+        found = dhsk.cross_validate(
+            X, y == "event", scoring=scoring, **constant | {"C": 100.0, "class_weight": "balanced"}
+        )
+        assert not found.unlearnt
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "roc_auc"])
+def test_the_best_of_a_search_on_permuted_labels_is_no_evidence(scoring: str) -> None:
+    """Ten kernels and C, on samples that have nothing to do with their labels, say so."""
+    X = np.random.default_rng(1).random((160, 20))
+    said = 0
+    for seed in range(10):
+        y = np.random.default_rng(seed).permutation(np.arange(160) < 92)
+        found = dhsk.cross_validate(
+            X, y, kernels=["cosine", "gaussian"], C=[0.1, 1, 10, 100, 1000], scoring=scoring
+        )
+        said += found.unlearnt != ""
+    assert said >= 9
+
+
+def test_methods_of_few_samples_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenMP's threads of small fits wait for each other longer than they work."""
+    seen = []
+
+    class Watching(DummyClassifier):  # type: ignore[misc]  # its base is untyped
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            seen.append(_openmp_effective_n_threads())
+            return super().fit(X, y, sample_weight)
+
+        def predict(self, X: Any) -> Any:
+            seen.append(_openmp_effective_n_threads())
+            return super().predict(X)
+
+    watching = Method("watching", lambda _: [Watching()], "DummyClassifier()", (None,))
+    monkeypatch.setattr(baselines, "OF_TABLES", (watching,))
+    X, y = counts()
+    dhsk.cross_validate(X.toarray(), y, out=dhsk.Output(baselines=True), **ONE)
+    assert len(seen) >= 6
+    assert set(seen) == {1}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""Scores that need no samples: those of guessing, and how far chance alone leads from them."""
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+CLEAR: Final = 2.0
+"""Standard errors of guessing that the best of a search is above it where something was learnt.
+
+The best of a default search of 160 samples without a relation to their labels, twelve permutations,
+was 1.0 to 1.5 above.
+"""
+
+
+class Guessing(NamedTuple):
+    """What a classifier scores that does not look at the samples."""
+
+    score: float
+    standard_error: float
+    """Of a guess for each sample that is tested, whatever the folds' scores are."""
+    words: str
+
+
+def guessing(scoring: str, class_counts: Sequence[float]) -> Guessing | None:
+    """Score of guessing, for counts of tested samples by class; None of other scorers.
+
+    It is the largest class for "accuracy", and labels at random for "balanced_accuracy", the mean
+    over K classes of the share r_k of the n_k samples that is found: the variance of r_k is that of
+    a binomial share of 1/K. The area under the curve of "roc_auc" has the variance of the statistic
+    of Mann and Whitney [1]_, (n_1 + n_2 + 1) / (12 n_1 n_2).
+
+    References
+    ----------
+    .. [1] H. B. Mann and D. R. Whitney, "On a Test of Whether one of Two Random Variables is
+       Stochastically Larger than the Other", Annals of Mathematical Statistics 18 (1947), 50-60.
+    """
+    n, k = sum(class_counts), len(class_counts)
+    if scoring == "accuracy":
+        share = max(class_counts) / n
+        error = math.sqrt(share * (1 - share) / n)
+        return Guessing(share, error, "that of always the largest class")
+    if scoring == "balanced_accuracy":
+        share = 1 / k
+        error = math.sqrt(share * (1 - share) * sum(1 / own for own in class_counts)) / k
+        return Guessing(share, error, "that of guessing")
+    if scoring == "roc_auc" and k == 2:
+        error = math.sqrt((n + 1) / (12 * math.prod(class_counts)))
+        return Guessing(0.5, error, "that of guessing")
+    return None
