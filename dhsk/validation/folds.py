@@ -146,6 +146,13 @@ def _check_sizes(classes: Classes, folds: int) -> None:
             f"{counts.max()}, so use at most {counts.max()} folds"
         )
     few = np.flatnonzero(counts < folds)
+    if classes.names.dtype.kind == "i" and 2 * counts[few].sum() > counts.sum():
+        raise InputError(
+            f"the labels are {len(counts):,} different whole numbers, and more than half of the "
+            f"samples have one that fewer than {folds} have, as numbers to predict do: "
+            "dhsk.HeatKernelRidge predicts numbers; of classes, leave the small ones out with "
+            f"min_class={folds} of StratifiedFolds (--min-class {folds}), or name them by text"
+        )
     if few.size:
         found = [(name, int(counts[c])) for c, name in zip(few, classes.names[few], strict=True)]
         warnings.warn(

@@ -39,6 +39,20 @@ def test_classes_of_one_sample_are_no_classes(digits: Any) -> None:
     assert "1 folds" not in str(said.value)
 
 
+@pytest.mark.filterwarnings("ignore:.* whole numbers from:dhsk.InputWarning")
+def test_numbers_to_predict_are_no_classes(digits: Any) -> None:
+    """Whole numbers of which most samples have a rare one are refused before any fit."""
+    X, _ = digits
+    target = np.random.default_rng(0).integers(100, size=N)
+    rare = np.isin(target, np.flatnonzero(np.bincount(target) < 5))
+    assert rare.mean() > 0.5
+    with pytest.raises(dhsk.InputError, match=r"whole numbers.*HeatKernelRidge.*--min-class 5"):
+        dhsk.cross_validate(X, target, kernels=[KERNEL])
+    few = np.where(rare & (np.cumsum(rare) <= 0.4 * N), target, 1000)
+    with pytest.warns(UserWarning, match="fewer samples than the 5 folds|least populated"):
+        dhsk.cross_validate(X, few, kernels=[KERNEL], C=1.0)
+
+
 def table(result: dhsk.CvResult) -> list[dict[str, Any]]:
     """Rows without what a clock said."""
     return [{k: v for k, v in row.items() if k != "seconds"} for row in result.results_]
