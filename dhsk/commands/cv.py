@@ -51,6 +51,7 @@ from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Names, PlaceParam
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import JUDGE, RUN, TRY, gathered, made, option, rows_of
 from dhsk.costs import Cost, costs_told
+from dhsk.execution.owner import sole_writer_of
 from dhsk.gram import GramMatrix
 from dhsk.objects.places import (
     Place,
@@ -316,6 +317,7 @@ def cv(
     with made_folder(out):
         check_writable(out)
         with (
+            sole_writer_of(out),
             noted(out, settings),
             connected_if_asked(cluster, 0 if low_rank else opened.shape[0]) as client,
             telling_of(out / TABLES[1]),

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import dhsk
-from dhsk.__main__ import BAD_INPUT, DONE
+from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE
 from dhsk.execution.checkpoint import Checkpoint
+from dhsk.execution.lock import sole_writer
 
 WORDS = ("--labels", "y.txt", "--time-scale", "0.7,1", "--C", "1,10", "--folds", "3")
 RANK = (*WORDS, "--rank", "10")
@@ -192,3 +193,17 @@ def test_a_refused_run_leaves_no_note(run: Callable[..., Any]) -> None:
     Path("o").mkdir()
     assert run("x.npy", *WORDS, "--scoring", "nonsense")[0] == BAD_INPUT
     assert list(Path("o").iterdir()) == []
+
+
+def test_two_runs_do_not_write_into_one_folder(run: Callable[..., Any]) -> None:
+    """The one that comes second says who writes there, and removes nothing of the first."""
+    kept = Path("o/fits/kept")
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    with sole_writer(Path("o")):
+        code, said = run("x.npy", *WORDS)
+        assert code == BAD_STORE
+        assert "is being written by process" in said
+        assert kept.exists()
+    assert run("x.npy", *WORDS)[0] == DONE
+    assert not Path("o/.lock").exists()
