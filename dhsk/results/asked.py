@@ -220,8 +220,9 @@ class Output:
     baselines
         Whether to score common methods of scikit-learn on the same folds: of sparse counts
         `LinearSVC` on tf-idf and on square roots of proportions, of dense samples `SVC` on scaled
-        columns and boosted trees. None for those that take less than 10 s, or less than a fifth of
-        the seconds of the kernels, if no kernel was asked for.
+        columns, a random forest and boosted trees, of dense compositions logistic regression on
+        log-ratios too. None for those that take less than 10 s, or less than a fifth of the
+        seconds of the kernels, if no kernel was asked for.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """What is usually done with such data, from scikit-learn, on the folds of a grid.
 
 Of counts of words, which are sparse, that is a linear SVM on tf-idf, or on the square roots of
-proportions; of tables an SVM with a Gaussian kernel on scaled columns, and boosted trees. Each
-setting is a candidate as every kernel at every C is one, so both are chosen by the same folds.
+proportions; of tables an SVM with a Gaussian kernel on scaled columns, a random forest and boosted
+trees, and of compositions logistic regression on log-ratios. Each setting is a candidate as every
+kernel at every C is one, so both are chosen by the same folds.
 """
 
 import math
@@ -36,12 +37,11 @@ from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import METHODS
 from dhsk.validation.input import Square
 from dhsk.validation.methods import (
-    OF_COUNTS,
-    OF_TABLES,
     ROUNDS,
     TRIAL_ROUNDS,
     Method,
     MethodData,
+    methods_for,
     timed_fit,
 )
 
@@ -119,7 +119,7 @@ def baselines_of(
     spent = max(seconds, sum(row.seconds for row in rows) / core_count())
     ends = perf_counter() + (math.inf if asked else max(LEAST_SECONDS, SHARE * spent))
     X = _whole(square)
-    methods = OF_COUNTS if square.is_sparse else OF_TABLES
+    methods = methods_for(X)
     if square.is_sparse and X.nnz and X.data.min() < 0:
         return Baselines(left_out=("all are for counts, and some values are below 0",))
     tests = [test.tolist() for _, test in grid.folds]
@@ -253,7 +253,7 @@ class _Trial:
         begin = perf_counter()
         self._in_background(lambda: self.data.fit(pipeline, some, 0).predict(self.data.X[few]))
         spent = perf_counter() - begin
-        if self.method.probabilities:
+        if self.method.rounds is not None:
             spent *= ROUNDS / TRIAL_ROUNDS
         return float(spent * (len(train) / len(some)) ** self.method.power)
 

@@ -15,8 +15,9 @@ from distributed import Client, LocalCluster
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
@@ -29,16 +30,17 @@ from dhsk.errors import InputError
 from dhsk.report.cells import common_method
 from dhsk.results.baselines import Baseline, Beside
 from dhsk.results.paired import PairedDifference
-from dhsk.validation import baselines
+from dhsk.validation import baselines, methods
 from dhsk.validation.methods import Method
 
 NAMES = {
     one.__name__: one
     for one in (
-        HistGradientBoostingClassifier, TfidfTransformer, make_pipeline, FunctionTransformer,
+        HistGradientBoostingClassifier, RandomForestClassifier, LogisticRegression,
+        TfidfTransformer, make_pipeline, FunctionTransformer,
         Normalizer, StandardScaler, SVC, LinearSVC,
     )
-} | {"np": np}  # fmt: skip
+} | {"dhsk": dhsk, "np": np}  # fmt: skip
 """What the code of a method needs."""
 
 ONE = {"time_scale": 1.0, "C": 1.0, "cv": 3}
@@ -58,15 +60,16 @@ def counts(n: int = 90, dim: int = 30, seed: int = 0) -> tuple[Any, NDArray[Any]
 @pytest.fixture(autouse=True)
 def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Boosting takes a second for all folds otherwise."""
-    slow = baselines.OF_TABLES[-1]
+    slow = methods.OF_TABLES[-1]
     quick = Method(
         slow.name,
         lambda _: (HistGradientBoostingClassifier(max_iter=3, random_state=0),),
         "HistGradientBoostingClassifier(max_iter=3, random_state=0)",
         C=(None,),
         probabilities=True,
+        rounds="max_iter",
     )
-    monkeypatch.setattr(baselines, "OF_TABLES", (*baselines.OF_TABLES[:-1], quick))
+    monkeypatch.setattr(methods, "OF_TABLES", (*methods.OF_TABLES[:-1], quick))
 
 
 @pytest.mark.slow(beyond=1)
@@ -80,8 +83,8 @@ def test_scores_are_those_of_the_code_in_scikit_learn(sparse: bool, scoring: str
         X, y, out=dhsk.Output(baselines=True), scoring=scoring, **ONE
     ).baselines
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    methods = baselines.OF_COUNTS if sparse else baselines.OF_TABLES
-    assert [one.method for one in found.tried] == [m.name for m in methods for _ in m.C]
+    own = methods.OF_COUNTS if sparse else (*methods.OF_COMPOSITIONS, *methods.OF_TABLES)
+    assert [one.method for one in found.tried] == [m.name for m in own for _ in m.C]
     for one in found.tried:
         model = eval(one.code, dict(NAMES))
         expected = cross_val_score(model, X, y, cv=folds, scoring=scoring)
@@ -164,7 +167,7 @@ def test_methods_of_few_samples_have_one_thread(monkeypatch: pytest.MonkeyPatch)
             return super().predict(X)
 
     watching = Method("watching", lambda _: [Watching()], "DummyClassifier()", (None,))
-    monkeypatch.setattr(baselines, "OF_TABLES", (watching,))
+    monkeypatch.setattr(methods, "OF_TABLES", (watching,))
     X, y = counts()
     dhsk.cross_validate(X.toarray(), y, out=dhsk.Output(baselines=True), **ONE)
     assert len(seen) >= 6
@@ -184,7 +187,7 @@ def test_a_search_tries_what_takes_little(
         monkeypatch.setattr(baselines._Trial, "_fitted", lambda *_: pytest.fail("fitted"))
     X, y = counts()
     found = dhsk.cross_validate(X, y, cv=2).baselines
-    names = [method.name for method in baselines.OF_COUNTS]
+    names = [method.name for method in methods.OF_COUNTS]
     assert [one.method for one in found.best_of_each if tried] == [
         one.method for one in found.best_of_each
     ]
@@ -215,7 +218,7 @@ def test_how_long_a_method_takes_is_known_after_a_fold(monkeypatch: pytest.Monke
     monkeypatch.setattr(baselines._Trial, "_fitted", fitted)
     X, y = counts()
     dhsk.cross_validate(X, y, cv=5)
-    assert begun == 2 * list(baselines.OF_COUNTS[0].C)
+    assert begun == 2 * list(methods.OF_COUNTS[0].C)
 
 
 def test_workers_fit_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +233,7 @@ def test_workers_fit_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         out = dhsk.Output(tmp_path, baselines=True)
         there = dhsk.cross_validate(X, y, client=client, out=out, **ONE).baselines
     assert there.left_out == here.left_out == ()
-    names = [method.name for method in baselines.OF_COUNTS for _ in method.C]
+    names = [method.name for method in methods.OF_COUNTS for _ in method.C]
     assert [one.method for one in there.tried] == names
     assert [one.scores for one in there.tried] == [one.scores for one in here.tried]
 
@@ -275,7 +278,9 @@ def test_methods_without_probabilities_are_left_out() -> None:
     found = dhsk.cross_validate(
         X.toarray(), y, out=dhsk.Output(baselines=True), scoring="neg_log_loss", **ONE
     ).baselines
-    assert [one.method for one in found.tried] == ["HistGradientBoostingClassifier"]
+    assert [one.method for one in found.best_of_each if "SVC" not in one.method] == [
+        one.method for one in found.best_of_each
+    ]
     assert found.left_out == ("SVC(rbf) on scaled columns has no probabilities",)
 
 
@@ -301,7 +306,7 @@ def test_fits_of_a_killed_run_are_not_repeated(
     with pytest.raises(KeyboardInterrupt):
         dhsk.cross_validate(X, y, **options)
     resumed = dhsk.cross_validate(X, y, **options).baselines
-    n = sum(len(method.C) for method in baselines.OF_COUNTS) * 3
+    n = sum(len(method.C) for method in methods.OF_COUNTS) * 3
     assert len(fits) == n + 1
     assert len(set(fits)) == n
     assert [one.scores for one in resumed.tried] == [one.scores for one in whole.tried]
