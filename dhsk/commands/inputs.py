@@ -19,7 +19,8 @@ from dhsk.gram import GramMatrix, open_gram
 from dhsk.objects.places import Place, check_writable
 from dhsk.samples import AnyVectorizer, Samples, Spectrum, Vectorizer, is_gram_store, open_samples
 from dhsk.samples.arrow import ARROW, read_schema
-from dhsk.samples.csv_tables import TABLES, TableSamples, read_columns
+from dhsk.samples.csv_tables import TableSamples
+from dhsk.samples.delimited import TABLES, read_columns
 from dhsk.samples.json_lines import JSONL
 from dhsk.samples.labels import Labels, read_labels
 from dhsk.samples.paths import Origin

@@ -1,11 +1,9 @@
 """Samples in CSV and TSV files, one per row, compressed or not.
 
-Python's csv and float are used because they round every number correctly, which the default
-parser of pandas before 3.1 does not, and let a message name the cell in error. `dialect` finds the
-delimiter and the header.
+Python's float is used because it rounds every number correctly, which the default parser of pandas
+before 3.1 does not, and lets a message name the cell in error.
 """
 
-import csv
 import shlex
 import warnings
 from collections.abc import Collection, Iterator
@@ -19,25 +17,29 @@ import numpy as np
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError, InputWarning
 from dhsk.samples.base import Samples, flat_shape
+from dhsk.samples.delimited import (
+    TABLES,
+    CsvTable,
+    delimiter_in,
+    nameless,
+    read_columns,
+    read_records,
+)
 from dhsk.samples.dialect import (
     LOOKED_AT,
     Numbering,
-    delimiter_of,
     has_decimal_comma,
     has_thousands,
-    is_header,
     is_missing,
     is_number,
-    records_of,
     value_of,
 )
 from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.names import shown
-from dhsk.samples.paths import Origin, packed
+from dhsk.samples.paths import Origin
 from dhsk.samples.tables import (
     ENCODED,
     HEAD,
-    Table,
     TextColumn,
     describe_table,
     first_of,
@@ -48,70 +50,11 @@ from dhsk.samples.tables import (
 )
 from dhsk.samples.zeros import frames_inside
 
-TABLES = packed(".csv", ".tsv")
-
 _SEARCHED: Final = 500
 """Number of rows in which a message looks for other columns with the same defects."""
 
 _FEWEST_WORDS: Final = 4
 """Least number of words of a value that is taken for a text."""
-
-
-@dataclass(frozen=True)
-class CsvTable(Table):
-    """The columns of a table; without a header, names are column numbers, counted from 0."""
-
-    has_header: bool
-
-    def records(self, *, strict: bool = False) -> Iterator[list[str]]:
-        """Fields of each row below the header, see `read_records`."""
-        return read_records(self.origin, int(self.has_header), strict=strict)
-
-    def values(self, name: str) -> Iterator[str]:
-        """Values of a column, without outer blanks."""
-        position = self.position(name)
-        for row, record in enumerate(self.records()):
-            if position >= len(record):
-                raise InputError(
-                    f"{self.origin}: row {row} (counted from 0) has only {len(record)} fields, but "
-                    f"{shown(name)} is column {position}"
-                )
-            yield record[position].strip()
-
-    def texts(self, name: str) -> Iterator[str]:
-        """Yield the texts of a column; InputError if all are numbers."""
-        only_numbers, row, position = True, -1, self.position(name)
-        for row, text in enumerate(self._quoted(name, position)):  # noqa: B007
-            only_numbers = only_numbers and is_number(text)
-            yield text
-        if only_numbers and row >= 0:
-            path = self.origin.path
-            raise InputError(
-                f"{path}:{name} holds numbers and no text: give {path} without ':{name}' if its "
-                "columns are features, or name the column of the texts"
-            )
-
-    def _quoted(self, name: str, position: int) -> Iterator[str]:
-        """Values of a column whose texts may hold the delimiter in quotes."""
-        row = 0
-        try:
-            for record in self.records(strict=True):
-                if len(record) != len(self.names):
-                    raise InputError(
-                        f"{self.place(name, row)} has {len(record)} fields, but the first row has "
-                        f"{len(self.names)}: quote texts that contain the delimiter, as pandas' "
-                        "to_csv does, or give the texts as .jsonl"
-                    )
-                yield record[position]
-                row += 1
-        except InputError as error:
-            if isinstance(error.__cause__, csv.Error):
-                raise InputError(
-                    f"{self.place(name, row)} has a quotation mark that does not enclose a "
-                    f"whole field ({error.__cause__}): quote such texts, as pandas' to_csv "
-                    "does, or give the texts as .jsonl"
-                ) from error
-            raise
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +140,7 @@ class TableSamples(Samples):
     def _refuse_comma(self, column: int, place: tuple[int, str]) -> NoReturn:
         (row, value), name = place, self.table.names[column]
         what, way = "a decimal comma: write decimal points", "sep=';', decimal=','"
-        if has_thousands(value, delimiter := _delimiter(self.table.origin)):
+        if has_thousands(value, delimiter := delimiter_in(self.table.origin)):
             sep = "" if delimiter == "," else f"sep={delimiter!r}, "
             what, way = "with separators of thousands: leave them out", f"{sep}thousands=','"
         raise InputError(
@@ -304,35 +247,6 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
         )
 
 
-def read_records(origin: Origin, skip: int = 0, *, strict: bool = False) -> Iterator[list[str]]:
-    """Yield the fields of each nonblank line, after the first `skip`; `strict` as in `dialect`."""
-    with origin.reading(), origin.open_text() as text:
-        begin = list(islice(text, LOOKED_AT + 2))
-        reader = records_of(chain(begin, text), _delimiter_of(begin, origin), strict=strict)
-        yield from islice((record for record in reader if record), skip, None)
-
-
-def _delimiter(origin: Origin) -> str:
-    with origin.reading(), origin.open_text() as text:
-        return _delimiter_of(list(islice(text, LOOKED_AT + 2)), origin)
-
-
-def _delimiter_of(begin: list[str], origin: Origin) -> str:
-    return delimiter_of(begin, "\t" if ".tsv" in origin.suffix else ",")
-
-
-def read_columns(origin: Origin, header: bool | None = None) -> CsvTable:
-    """Read the column names; `header` is None to detect them (see `dialect.is_header`)."""
-    rows = list(islice(read_records(origin), LOOKED_AT + 1))
-    if not rows:
-        raise InputError(f"{origin.path} is empty: it has no rows")
-    first = rows[0]
-    if not (is_header(rows) if header is None else header):
-        return CsvTable(origin, tuple(map(str, range(len(first)))), has_header=False)
-    names = tuple(name.strip() or _nameless(column) for column, name in enumerate(first))
-    return CsvTable(origin, names, has_header=True)
-
-
 def usual_id_column(source: str, known: Collection[str], header: bool | None = None) -> str | None:
     """Name of the column called id in a table (FILE or FILE:KEY), unless it is in `known`.
 
@@ -349,20 +263,15 @@ def _refuse_index(table: CsvTable, kept: tuple[int, ...]) -> None:
 
     A nameless column elsewhere is a feature, such as the taxon that no lineage names.
     """
-    if 0 not in kept or len(kept) == 1 or table.names[0] != _nameless(0):
+    if 0 not in kept or len(kept) == 1 or table.names[0] != nameless(0):
         return
     values = [row[0] for row in islice(read_records(table.origin, skip=1), LOOKED_AT)]
     if len(set(values)) == len(values) and all(value.strip().isdecimal() for value in values):
         raise InputError(
             f"{table.origin}: column 0 (counted from 0) has no name and another whole number in "
             "each row, like the index that pandas writes: name the samples by it with --id-column "
-            f"'{_nameless(0)}', or give it a name if it is a feature"
+            f"'{nameless(0)}', or give it a name if it is a feature"
         )
-
-
-def _nameless(column: int) -> str:
-    """Name of a column without one, as in pandas."""
-    return f"Unnamed: {column}"
 
 
 def _labels(origin: Origin, asked: Asked) -> list[str]:

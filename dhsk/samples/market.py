@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, csr_block, flat_shape
-from dhsk.samples.csv_tables import read_records
+from dhsk.samples.delimited import read_records
 from dhsk.samples.format import Asked, Format, described
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin, packed

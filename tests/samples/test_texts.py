@@ -17,7 +17,7 @@ import dhsk
 from dhsk.errors import InputError
 from dhsk.samples import spill
 from dhsk.samples import texts as texts_module
-from dhsk.samples.csv_tables import read_columns
+from dhsk.samples.delimited import read_columns
 from dhsk.samples.paths import Origin
 from dhsk.samples.spill import Spill
 from dhsk.samples.tables import text_column
