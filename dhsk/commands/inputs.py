@@ -3,8 +3,10 @@
 import os
 import shlex
 import warnings
+from collections.abc import Iterator, Set
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
+from operator import eq
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +23,12 @@ from dhsk.samples import AnyVectorizer, Samples, Spectrum, Vectorizer, is_gram_s
 from dhsk.samples.arrow import ARROW, read_schema
 from dhsk.samples.csv_tables import TableSamples
 from dhsk.samples.delimited import TABLES, read_columns
+from dhsk.samples.dialect import is_number
 from dhsk.samples.json_lines import JSONL
 from dhsk.samples.labels import Labels, read_labels
 from dhsk.samples.paths import Origin
 from dhsk.samples.svmlight import SVMLIGHT
+from dhsk.samples.tables import HEAD, Table
 from dhsk.samples.text_folder import TEXT_FILES
 
 OF_COLUMNS: Final = (*TABLES, *ARROW)
@@ -115,25 +119,76 @@ def read_labels_of(
 ) -> Labels:
     """Labels or groups of samples, FILE or FILE:COLUMN; InputError if those are of other samples.
 
-    Labels go row by row: a table of them that has the samples' column of ids has the same ids.
+    Labels go row by row: a table of them that has the samples' names has them in the same order.
     """
     found = read_labels(labels, opened.shape[0], min_classes=min_classes, header=table.header)
-    origin, column = Origin.of(labels), table.id_column
-    if column is None or not isinstance(opened, Samples) or origin.suffix not in OF_COLUMNS:
+    origin = Origin.of(labels)
+    if not isinstance(opened, Samples) or origin.suffix not in OF_COLUMNS:
+        return found
+    if own_label_column(opened.source, labels) or opened.ids(_ROWS) is None:
         return found
     is_csv = origin.suffix in TABLES
     others = read_columns(origin, table.header) if is_csv else read_schema(origin)
-    ids = opened.ids(_ROWS)
-    if ids is None or column not in others.names:
-        return found
-    pairs = zip(chain.from_iterable(ids), map(str, others.values(column)), strict=False)
-    for row, (own, other) in enumerate(pairs):
-        if own != other:
-            raise InputError(
-                f"row {row} (counted from 0) of {opened.source} is {own!r} by column {column}, "
-                f"but of {origin.path} it is {other!r}: labels go row by row, so sort both alike"
-            )
+    own = table.id_column
+    column = own if own in others.names else _column_of_names(opened, others)
+    if column is not None:
+        _refuse_other_order(opened, others, own, column)
     return found
+
+
+def _refuse_other_order(samples: Samples, others: Table, own: str | None, column: str) -> None:
+    """InputError if the column of names of another table is not that of samples, called `own`."""
+    pairs = zip(_names_of(samples), _texts_of(others, column), strict=False)
+    for row, (name, other) in enumerate(pairs):
+        if name != other:
+            of_own = "" if own is None else f" by column {own}"
+            of_other = "" if own == column else f" by column {column}"
+            raise InputError(
+                f"row {row} (counted from 0) of {samples.source} is {name!r}{of_own}, but of "
+                f"{others.origin.path} it is {other!r}{of_other}: labels and groups go row by row, "
+                "so sort both alike, as .loc of pandas does"
+            )
+
+
+def _column_of_names(samples: Samples, others: Table) -> str | None:
+    """Column that has the names of samples in another order, or most of them; None if none has.
+
+    First rows are compared first: names are read at once only where such a column is likely.
+    """
+    first = list(islice(_names_of(samples), HEAD))
+    head = {name: [str(v).strip() for v in values] for name, values in others.head().items()}
+    for name, values in head.items():
+        alike = bool(values) and values == first[: len(values)]
+        if alike and all(map(eq, _names_of(samples), _texts_of(others, name))):
+            return None
+    distinct = {name: set(v) for name, v in head.items() if len(set(v)) == len(v)}
+    known = set[str]().union(*distinct.values()).intersection(_names_of(samples))
+    likely = [name for name, values in distinct.items() if _has_most(values, known)]
+    names = list(_names_of(samples)) if likely else []
+    return next((name for name in likely if _are_same(names, list(_texts_of(others, name)))), None)
+
+
+def _names_of(samples: Samples) -> Iterator[str]:
+    return chain.from_iterable(samples.ids(_ROWS) or ())
+
+
+def _texts_of(table: Table, column: str) -> Iterator[str]:
+    return map(str, table.values(column))
+
+
+def _has_most(values: Set[str], known: Set[str]) -> bool:
+    return 2 * len(values & known) > len(values)
+
+
+def _are_same(names: list[str], others: list[str]) -> bool:
+    """Whether others are the names in another order, or most of them; each is there once.
+
+    Numbers are names where all are the same: two tables count their rows from 0 and from 1.
+    """
+    known, found = set(names), set(others)
+    if len(known) < len(names) or len(found) < len(others):
+        return False
+    return known == found or (_has_most(found, known) and not all(map(is_number, known)))
 
 
 def labels_of_test(test: str | None, source: str, labels: str | None) -> str | None:

@@ -67,6 +67,14 @@ class ArrowTable(Table):
         for batch in self.batches([name]):
             yield from batch.column(0).to_pylist()
 
+    def head(self) -> dict[str, list[Any]]:
+        """Values of each column in the first rows, see `Table.head`."""
+        batch = next(self.batches(self.names, HEAD), None)
+        values = (
+            [[] for _ in self.names] if batch is None else [c.to_pylist() for c in batch.columns]
+        )
+        return dict(zip(self.names, values, strict=True))
+
     def label_column(self) -> str | None:
         """The only column but for the index."""
         columns = [name for name in self.names if name != self.index]
@@ -256,10 +264,7 @@ def _refuse_types(table: ArrowTable, names: Sequence[str]) -> NoReturn:
 
 def _describe(origin: Origin) -> SamplesFile:
     table = read_schema(origin)
-    batch = next(table.batches(table.names, HEAD), None)
-    values = [[] for _ in table.names] if batch is None else [c.to_pylist() for c in batch.columns]
-    columns = dict(zip(table.names, values, strict=True))
-    return describe_table("a table", origin, columns, table.n_rows)
+    return describe_table("a table", origin, table.head(), table.n_rows)
 
 
 FORMAT = Format(

@@ -39,7 +39,6 @@ from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.tables import (
     ENCODED,
-    HEAD,
     TextColumn,
     describe_table,
     first_of,
@@ -291,11 +290,9 @@ def _labels(origin: Origin, asked: Asked) -> list[str]:
 
 def _describe(origin: Origin) -> SamplesFile:
     table = read_columns(origin)
-    rows = [row for row in islice(table.records(), HEAD) if len(row) == len(table.names)]
     warn_of_twins(str(origin), table.names, range(len(table.names)))
-    columns = dict(zip(table.names, map(list, zip(*rows, strict=True)), strict=False))
     number = sum(1 for _ in table.records())
-    return describe_table("a table", origin, columns, number)
+    return describe_table("a table", origin, table.head(), number)
 
 
 FORMAT = Format(TABLES, _open, _describe, _labels, has_columns=True)

@@ -12,7 +12,7 @@ from dhsk.errors import InputError
 from dhsk.samples.dialect import LOOKED_AT, delimiter_of, is_header, is_number, records_of
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin, packed
-from dhsk.samples.tables import Table
+from dhsk.samples.tables import HEAD, Table
 
 TABLES = packed(".csv", ".tsv")
 
@@ -37,6 +37,11 @@ class CsvTable(Table):
                     f"{shown(name)} is column {position}"
                 )
             yield record[position].strip()
+
+    def head(self) -> dict[str, list[str]]:
+        """Fields of each column in the first rows that are whole, see `Table.head`."""
+        rows = [row for row in islice(self.records(), HEAD) if len(row) == len(self.names)]
+        return dict(zip(self.names, map(list, zip(*rows, strict=True)), strict=False))
 
     def texts(self, name: str) -> Iterator[str]:
         """Yield the texts of a column; InputError if all are numbers."""

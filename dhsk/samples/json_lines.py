@@ -34,6 +34,11 @@ class JsonTable(Table):
                 _refuse_field(self.origin, row, name, tuple(record))
             yield record[name]
 
+    def head(self) -> dict[str, list[Any]]:
+        """Values of each field in the first rows, see `Table.head`."""
+        records = list(islice(_records(self.origin), HEAD))
+        return {name: [record.get(name) for record in records] for name in self.names}
+
     def label_column(self) -> str | None:
         """The usual field, if there is one."""
         return LABEL_FIELD if LABEL_FIELD in self.names else None
@@ -82,10 +87,8 @@ def _open(origin: Origin, asked: Asked) -> TextColumn:
 
 
 def _describe(origin: Origin) -> SamplesFile:
-    names, records = _opened(origin).names, list(islice(_records(origin), HEAD))
-    columns = {name: [record.get(name) for record in records] for name in names}
-    number = sum(1 for _ in _records(origin))
-    return describe_table("lines of JSON", origin, columns, number, TEXT_FIELD)
+    head, number = _opened(origin).head(), sum(1 for _ in _records(origin))
+    return describe_table("lines of JSON", origin, head, number, TEXT_FIELD)
 
 
 FORMAT = Format(

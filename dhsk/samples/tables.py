@@ -86,6 +86,10 @@ class Table(ABC):
     def values(self, name: str) -> Iterator[Any]:
         """Values of a column, as Python objects."""
 
+    @abstractmethod
+    def head(self) -> dict[str, list[Any]]:
+        """Values of each column in the first `HEAD` rows."""
+
     def texts(self, name: str) -> Iterator[str]:
         """Values of a column of texts; InputError for one that is missing, or no text."""
         for row, value in enumerate(self.values(name)):

@@ -73,6 +73,51 @@ def test_labels_of_other_samples_are_refused(run: Any, here: Path, command: str,
     assert run(*words)[0] == 0
 
 
+def _named_samples(names: list[str]) -> None:
+    """Samples x.csv and x.h5ad, with names in the column SampleID and the index of obs."""
+    table = pd.DataFrame(np.load("x.npy"), columns=[f"f{k}" for k in range(12)], index=names)
+    table.rename_axis("SampleID").to_csv("x.csv")
+    with h5py.File("x.h5ad", "w") as file:
+        file["X"], file["obs/_index"] = table.to_numpy(), names
+        file["obs"].attrs["_index"] = "_index"
+
+
+@pytest.mark.parametrize("samples", ["x.csv --id-column SampleID", "x.h5ad"])
+@pytest.mark.parametrize("column", ["#SampleID", "cell", ""])
+@pytest.mark.parametrize("where", ["--labels y.csv:status", "--labels y.txt --groups y.csv:status"])
+def test_names_in_any_column_are_compared(
+    run: Any, here: Path, samples: str, column: str, where: str
+) -> None:
+    """Whatever the column of names is called; in the order of the samples all is well."""
+    names = [f"s{k}" for k in range(60, 100)]
+    _named_samples(names)
+    words = ["cv", *f"{samples} {where} --folds 2 --kernel linear --C 1 --out o".split()]
+    labels = pd.DataFrame({"status": ["up", "down"] * 20}, index=names).rename_axis(column)
+    labels["age"] = np.arange(40.0)[::-1]
+    labels.sample(frac=1, random_state=0).to_csv("y.csv")
+    code, said = run(*words)
+    by = f"by column {column or 'Unnamed: 0'}: labels and groups go row by row, so sort both"
+    assert (code, "is 's60'" in said, by in said) == (BAD_INPUT, True, True), said
+    labels.to_csv("y.csv")
+    assert run(*words)[0] == 0
+
+
+def test_columns_of_most_names_and_of_other_numbers(run: Any, here: Path) -> None:
+    """Most names but not all are those of other samples; numbers from 1 and from 0 are rows."""
+    words = "train x.csv --id-column SampleID --labels y.csv:s --kernel linear --C 1 --out o"
+    for name, code in (("p{}", BAD_INPUT), ("{}", 0)):
+        _named_samples([name.format(k) for k in range(40)])
+        names = [name.format(k) for k in range(1, 41)]
+        pd.DataFrame({"who": names, "s": ["up", "down"] * 20}).to_csv("y.csv", index=False)
+        assert run(*words.split())[0] == code
+    numbers = np.random.default_rng(0).permutation(40)
+    pd.DataFrame({"who": numbers, "s": ["up", "down"] * 20}).to_csv("y.csv", index=False)
+    code, said = run(*words.split())
+    assert (code, f"is '0' by column SampleID, but of y.csv it is '{numbers[0]}'" in said) == (
+        BAD_INPUT, True,
+    ), said  # fmt: skip
+
+
 REFUSED = {
     "cv idle sigma": (
         "cv x.npy --labels y.txt --sigma 3 --out o",
