@@ -25,8 +25,11 @@ from dhsk.samples.tables import (
     TextColumn,
     describe_table,
     first_of,
+    ids_in,
     left_out,
     text_column,
+    way_of_one,
+    way_of_several,
 )
 
 ARROW = (".parquet", ".feather")
@@ -69,11 +72,15 @@ class ArrowTable(Table):
 
     def head(self) -> dict[str, list[Any]]:
         """Values of each column in the first rows, see `Table.head`."""
-        batch = next(self.batches(self.names, HEAD), None)
-        values = (
-            [[] for _ in self.names] if batch is None else [c.to_pylist() for c in batch.columns]
-        )
-        return dict(zip(self.names, values, strict=True))
+        found: dict[str, list[Any]] = {name: [] for name in self.names}
+        left = HEAD
+        for batch in self.batches(self.names, HEAD):
+            for name, column in zip(self.names, batch.columns, strict=True):
+                found[name] += column.slice(0, left).to_pylist()
+            left -= batch.num_rows
+            if left <= 0:
+                break
+        return found
 
     def label_column(self) -> str | None:
         """The only column but for the index."""
@@ -242,23 +249,23 @@ def _open_lists(table: ArrowTable, name: str, names: ReadNames | None) -> ArrowS
 
 def _refuse_types(table: ArrowTable, names: Sequence[str]) -> NoReturn:
     """Refuse columns that hold no numbers, all at once."""
-    path, name = table.origin.path, names[0]
+    path, name, ids = table.origin.path, names[0], ids_in(table, names)
     if len(names) > 1:
         kinds = [f"{shown(name)} ({table.kind(name)})" for name in names]
         place = quote(f"{path}:NAME")
         raise InputError(
-            f"{path} has {len(names):,} columns that hold no numbers: {first_of(kinds)}: if one "
-            f"holds the labels name it with --labels {place}, if the samples' ids with --id-column "
-            f"NAME, if it is all features, as texts or lists of numbers, give {place}; {ENCODED}; "
-            f"or leave all out with {left_out(names)}"
+            f"{path} has {len(names):,} columns that hold no numbers: {first_of(kinds)}: "
+            f"{way_of_several(path, ids)}; if one is all features, as texts or lists of numbers, "
+            f"give {place}; {ENCODED}; or leave them out with "
+            f"{left_out([name for name in names if name != ids])}"
         )
     kind = table.kind(name)
     part = f"its {'words' if kind == 'text' else 'numbers'} are the features"
     hint = f", if {part} give {path}:{name}" if kind in ("text", "list") else ""
     raise InputError(
-        f"{path}: column {shown(name)} holds {kind} and not numbers: if it holds the labels name "
-        f"it with --labels {path}:{name}, if the samples' ids with --id-column {name}{hint}; "
-        f"else {ENCODED}, or leave it out with {left_out(names)}"
+        f"{path}: column {shown(name)} holds {kind} and not numbers: "
+        f"{way_of_one(path, name, ids)}{hint}; else {ENCODED}, or leave it out with "
+        f"{left_out(names)}"
     )
 
 

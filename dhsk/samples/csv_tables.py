@@ -42,10 +42,13 @@ from dhsk.samples.tables import (
     TextColumn,
     describe_table,
     first_of,
+    ids_in,
     left_out,
     text_column,
     usual_id,
     warn_of_twins,
+    way_of_one,
+    way_of_several,
 )
 from dhsk.samples.zeros import frames_inside
 
@@ -113,10 +116,9 @@ class TableSamples(Samples):
             )
         raise InputError(
             f"{self.source}: column {shown(name)} is not numeric, row {row} (counted from 0) holds "
-            f"{shown(value)}: if it holds the labels name it with "
-            f"--labels {shlex.quote(f'{self.table.origin.path}:{name}')}, if the samples' ids with "
-            f"--id-column {shlex.quote(name)}; else {ENCODED}, or leave it out with "
-            f"{left_out([name])}{self._text_hint(record)}"
+            f"{shown(value)}: "
+            f"{way_of_one(self.table.origin.path, name, ids_in(self.table, [name]))}; else "
+            f"{ENCODED}, or leave it out with {left_out([name])}{self._text_hint(record)}"
         )
 
     def _wrong(self, record: list[str], row: int) -> dict[int, tuple[int, str]]:
@@ -156,18 +158,18 @@ class TableSamples(Samples):
             else:
                 texts.append(f"{shown(names[column])} (row {row} holds {shown(value)})")
         said, ways = list[str](), list[str]()
+        ids = ids_in(self.table, [names[column] for column in wrong])
         if texts:
             said.append(f"not numeric: {first_of(texts)}")
-            place = shlex.quote(f"{self.table.origin.path}:NAME")
-            ways += [f"name that of the labels with --labels {place}, of ids with --id-column NAME"]
-            ways.append(ENCODED)
+            ways += [way_of_several(self.table.origin.path, ids), ENCODED]
         if gaps:
             said.append(f"without a value: {first_of(gaps)}")
             ways.append("fill values in, or drop their rows and labels")
         raise InputError(
             f"{self.source} has {len(wrong):,} columns that are no features as they are (rows are "
-            f"counted from 0): {'; '.join(said)}. To mend this, {'; '.join(ways)}; or leave all "
-            f"out with {left_out([names[c] for c in wrong])}{self._text_hint(record)}"
+            f"counted from 0): {'; '.join(said)}. To mend this, {'; '.join(ways)}; or leave them "
+            f"out with {left_out([n for c in wrong if (n := names[c]) != ids])}"
+            f"{self._text_hint(record)}"
         )
 
     def _text_hint(self, record: list[str]) -> str:

@@ -176,6 +176,27 @@ def first_of(words: Sequence[str]) -> str:
     return ", ".join(words[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def ids_in(table: Table, names: Sequence[str]) -> str | None:
+    """Which of some columns that hold no numbers seems to name the samples; None if none does."""
+    return _ids_of({k: v for k, v in table.head().items() if k in names}, names)
+
+
+def way_of_one(path: Any, name: str, ids: str | None) -> str:
+    """What a column without numbers may hold, the likelier first, and the options for that."""
+    labels = f"if it holds the labels name it with --labels {quote(f'{path}:{name}')}"
+    if name == ids:
+        return f"it seems to name the samples, so give --id-column {quote(name)}; {labels}"
+    return f"{labels}, if the samples' ids with --id-column {quote(name)}"
+
+
+def way_of_several(path: Any, ids: str | None) -> str:
+    """The same for several columns, of which `ids` seems to name the samples."""
+    labels = f"name that of the labels with --labels {quote(f'{path}:NAME')}"
+    if ids is None:
+        return f"{labels}, of ids with --id-column NAME"
+    return f"name the samples by --id-column {quote(ids)}, {labels}"
+
+
 def left_out(names: Sequence[str]) -> str:
     """The options that leave columns out, on one line, and the argument in Python."""
     if len(names) > _OPTIONS:

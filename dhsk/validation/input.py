@@ -1,6 +1,7 @@
 """Input of a cross-validation: a Gram matrix, a precomputed array, or samples."""
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import blocks
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.execution.resources import Resources
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.operations import GramView
@@ -19,6 +20,7 @@ from dhsk.gram.storage.header import Header
 from dhsk.results.parts import SamplesSummary
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.maps import map_of
+from dhsk.samples.zeros import frames_inside
 
 Square: TypeAlias = GramMatrix | NDArray[Any] | Samples
 """A symmetric matrix, or samples that will have one."""
@@ -50,9 +52,33 @@ def samples_first(function: Callable[_Parameters, _Result]) -> Callable[_Paramet
             raise InputError(_right_calls(function.__name__, first))
         for name in options.keys() & _NAMES_HERE.keys() - signature(function).parameters.keys():
             raise InputError(f"{function.__name__} has no {name}: {_NAMES_HERE[name]}")
+        _warn_of_order(first, {"y": args[1] if len(args) > 1 else None} | options)
         return function(*args, **options)
 
     return called
+
+
+def _warn_of_order(X: Any, given: Mapping[str, Any]) -> None:
+    """Warn of labels, groups and weights with the index of the samples in another order."""
+    X = given.get("G_or_X") if X is None else X
+    own, called = _index_of(X), "obs_names" if hasattr(X, "obs_names") else "index"
+    for name in ("y", "groups", "sample_weight"):
+        other = _index_of(given.get(name))
+        if own is None or other is None or len(own) != len(other) or own.equals(other):
+            continue
+        if own.is_unique and set(own) == set(other):
+            warnings.warn(
+                f"{name} has the index of the samples in another order, but rows are paired by "
+                f"position: to pair them by the index give {name}.loc[X.{called}]",
+                InputWarning,
+                stacklevel=frames_inside(),
+            )
+
+
+def _index_of(given: Any) -> Any:
+    """Index of a table or a series of pandas, or names of AnnData's samples; else None."""
+    index = getattr(given, "obs_names", getattr(given, "index", None))
+    return index if hasattr(index, "equals") else None
 
 
 def _right_calls(name: str, estimator: Any) -> str:

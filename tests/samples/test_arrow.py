@@ -143,10 +143,12 @@ def test_what_is_wrong_is_said(file: Path, frame: pd.DataFrame) -> None:
     with pytest.raises(
         InputError,
         match=r"3 columns that hold no numbers: 'name' \(text\), 'kind' \(text\), 'text' \(text\).*"
-        "get_dummies.*--drop-column name --drop-column kind --drop-column text",
+        "by --id-column name, .*get_dummies.*--drop-column kind --drop-column text",
     ):
         dhsk.open_samples(source)
-    with pytest.raises(InputError, match=r"column 'name' holds text and not numbers.*--drop-col"):
+    with pytest.raises(
+        InputError, match=r"'name' holds text and .*: it seems to name the .*--drop-col"
+    ):
         dhsk.open_samples(source, drop_columns=["kind", "text"])
     with pytest.raises(InputError, match=r"no column 'what': its columns are name, a, b"):
         dhsk.open_samples(source, drop_columns=["what"])

@@ -52,6 +52,21 @@ BAD_CSV = {
 }
 
 
+TEN = [f"s{k},{'uv'[k % 2]},{k % 3}" for k in range(10)]
+
+BAD_CSV |= {
+    "names": (
+        "\n".join(["who,b", *[f"s{k},{k % 3}" for k in range(10)]]),
+        r"holds 's0': it seems to name the samples, so give --id-column who; if it holds the .*",
+    ),
+    "names and labels": (
+        "\n".join(["who,kind,b", *TEN]),
+        r"To mend this, name the samples by --id-column who, name that of the labels with "
+        r"--labels .*x\.csv:NAME; .*leave them out with --drop-column kind \(drop_columns",
+    ),
+}
+
+
 @pytest.mark.parametrize(("content", "message"), BAD_CSV.values(), ids=BAD_CSV)
 def test_unusable_tables_are_refused(content, message, tmp_path):
     """Each defect of a table is named by row and column, with the way out."""

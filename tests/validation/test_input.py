@@ -1,9 +1,12 @@
 """What a cross-validation takes: a Gram matrix, a matrix of the user's own, or samples."""
 
 import re
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.svm import SVC
 
@@ -29,6 +32,27 @@ def test_gram_matrices_are_taken_as_they_are(counts: Any) -> None:
     assert open_square(G, precomputed=False) is G
     with pytest.raises(dhsk.InputError, match=r"needs a square Gram matrix, got \(12, 4\)"):
         open_square(dhsk.compute_gram(X, "heat", X[:4]), precomputed=False)
+
+
+def test_an_index_in_another_order_is_told(counts: Any) -> None:
+    """Rows are paired by position: warned of once, and not where indices are alike or others."""
+    names = [f"s{k}" for k in range(40)]
+    X, y = pd.DataFrame(counts(40, 5), index=names), pd.Series([0, 1] * 20, index=names)
+    groups = pd.Series(range(40), index=names)[::-1]
+    given: dict[str, Any] = {"kernels": "linear", "C": 1, "cv": 2}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        dhsk.cross_validate(X, y[::-1], **given)
+        dhsk.learning_curve(X, y[::-1], train_sizes=[10], **given)
+        dhsk.cross_validate(G_or_X=X, y=y, groups=groups, **given)
+    said = [str(each.message) for each in told if "another order" in str(each.message)]
+    ends = [f"by the index give {name}.loc[X.index]" for name in ("y", "y", "groups")]
+    assert [each.partition("them ")[2] for each in said] == ends
+    assert {Path(each.filename).name for each in told} == {Path(__file__).name}
+    for other in (y, y[::-1].reset_index(drop=True), y[::-1].to_numpy(), y.to_list()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", dhsk.InputWarning)
+            dhsk.cross_validate(X, other, **given)
 
 
 def test_a_view_is_no_samples(counts: Any) -> None:
