@@ -45,8 +45,6 @@ class ArrowTable(Table):
     types: tuple[str, ...]
     """Kind of each column: number, list, text or other."""
     n_rows: int
-    index: str | None
-    """Column with the index of a pandas DataFrame, if it was kept."""
 
     def batches(self, names: Sequence[str], rows: int = _BATCH) -> Iterator[Any]:
         """Record batches of some columns, of at most so many rows."""
@@ -81,11 +79,6 @@ class ArrowTable(Table):
             if left <= 0:
                 break
         return found
-
-    def label_column(self) -> str | None:
-        """The only column but for the index."""
-        columns = [name for name in self.names if name != self.index]
-        return columns[0] if len(columns) == 1 else None
 
     def kind(self, name: str) -> str:
         """What a column holds; InputError if there is none, or several."""
@@ -124,7 +117,7 @@ def read_schema(origin: Origin) -> ArrowTable:
     kept = [name for name in described.get("index_columns", []) if isinstance(name, str)]
     types = tuple(_kind(kind) for kind in schema.types)
     index = kept[0] if len(kept) == 1 else None
-    return ArrowTable(origin, tuple(schema.names), types, n_rows, index)
+    return ArrowTable(origin, tuple(schema.names), types, n_rows, index=index)
 
 
 def _kind(dtype: Any) -> str:

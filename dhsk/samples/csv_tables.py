@@ -20,8 +20,8 @@ from dhsk.samples.base import Samples, flat_shape
 from dhsk.samples.delimited import (
     TABLES,
     CsvTable,
-    delimiter_in,
     nameless,
+    opening_in,
     read_columns,
     read_records,
 )
@@ -81,11 +81,7 @@ class TableSamples(Samples):
         """Yield the features of each sample, after checking that all are numbers."""
         for row, record in enumerate(self.table.records()):
             if len(record) != len(self.table.names):
-                first_line = "header" if self.has_header else "first row"
-                raise InputError(
-                    f"{self.source}: row {row} (counted from 0) has {len(record)} fields, "
-                    f"but the {first_line} has {len(self.table.names)}"
-                )
+                self.table.refuse_width(row, record)
             try:
                 if "_" in "".join(record) and not all(is_number(record[c]) for c in self.kept):
                     raise ValueError("an underscore, which Python takes in a number")
@@ -141,7 +137,7 @@ class TableSamples(Samples):
     def _refuse_comma(self, column: int, place: tuple[int, str]) -> NoReturn:
         (row, value), name = place, self.table.names[column]
         what, way = "a decimal comma: write decimal points", "sep=';', decimal=','"
-        if has_thousands(value, delimiter := delimiter_in(self.table.origin)):
+        if has_thousands(value, delimiter := opening_in(self.table.origin).delimiter):
             sep = "" if delimiter == "," else f"sep={delimiter!r}, "
             what, way = "with separators of thousands: leave them out", f"{sep}thousands=','"
         raise InputError(
@@ -201,6 +197,7 @@ class TableSamples(Samples):
 
 def _open(origin: Origin, asked: Asked) -> TableSamples | TextColumn:
     table = read_columns(origin, asked.header)
+    asked = replace(asked, id_column=asked.id_column or table.index)
     if table.holds_texts(asked):
         return text_column(table, asked.id_column)
     return _open_numbers(table, asked)
@@ -216,7 +213,8 @@ def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
     source, names = str(table.origin), table.names
     for name in asked.named:
         table.position(name)
-    kept = tuple(i for i, name in enumerate(names) if name not in asked.named)
+    out = (*asked.named, table.index)
+    kept = tuple(i for i, name in enumerate(names) if name not in out)
     _refuse_index(table, kept)
     unsized = TableSamples(source, (0, len(kept)), table, kept)
     n_samples, numbering = 0, Numbering()
@@ -293,8 +291,10 @@ def _labels(origin: Origin, asked: Asked) -> list[str]:
 def _describe(origin: Origin) -> SamplesFile:
     table = read_columns(origin)
     warn_of_twins(str(origin), table.names, range(len(table.names)))
-    number = sum(1 for _ in table.records())
-    return describe_table("a table", origin, table.head(), number)
+    head, number = table.head(), sum(1 for _ in table.records())
+    if number and not head:
+        table.refuse_width(0, next(table.records()))
+    return describe_table("a table", origin, head, number)
 
 
 FORMAT = Format(TABLES, _open, _describe, _labels, has_columns=True)

@@ -7,9 +7,10 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import NoReturn, TextIO
 
 from dhsk.errors import InputError
-from dhsk.samples.dialect import LOOKED_AT, delimiter_of, is_header, is_number, records_of
+from dhsk.samples.dialect import LOOKED_AT, Opening, is_header, is_number, opening_of, records_of
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin, packed
 from dhsk.samples.tables import HEAD, Table
@@ -42,6 +43,15 @@ class CsvTable(Table):
         """Fields of each column in the first rows that are whole, see `Table.head`."""
         rows = [row for row in islice(self.records(), HEAD) if len(row) == len(self.names)]
         return dict(zip(self.names, map(list, zip(*rows, strict=True)), strict=False))
+
+    def refuse_width(self, row: int, record: list[str]) -> NoReturn:
+        """Refuse a row that has more or fewer fields than the first."""
+        first_line = "header" if self.has_header else "first row"
+        raise InputError(
+            f"{self.origin}: row {row} (counted from 0) has {len(record)} fields, but the "
+            f"{first_line} has {len(self.names)}: give each row as many, and leave out lines that "
+            "are none"
+        )
 
     def texts(self, name: str) -> Iterator[str]:
         """Yield the texts of a column; InputError if all are numbers."""
@@ -80,21 +90,27 @@ class CsvTable(Table):
 
 
 def read_records(origin: Origin, skip: int = 0, *, strict: bool = False) -> Iterator[list[str]]:
-    """Yield the fields of each nonblank line, after the first `skip`; `strict` as in `dialect`."""
+    """Yield the fields of each nonblank line, after the first `skip`; `strict` as in `dialect`.
+
+    Comments above the table are left out, and a name of the first column that is missing is "".
+    """
     with origin.reading(), origin.open_text() as text:
-        begin = list(islice(text, LOOKED_AT + 2))
-        reader = records_of(chain(begin, text), _delimiter_of(begin, origin), strict=strict)
-        yield from islice((record for record in reader if record), skip, None)
+        begin = _opening(text, origin)
+        reader = records_of(chain(begin.lines, text), begin.delimiter, strict=strict)
+        records = (record for record in reader if record)
+        first = [["", *next(records)]] if begin.lacks_name else []
+        yield from islice(chain(first, records), skip, None)
 
 
-def delimiter_in(origin: Origin) -> str:
-    """Delimiter of a file, see `dialect.delimiter_of`."""
+def opening_in(origin: Origin) -> Opening:
+    """How the table of a file begins."""
     with origin.reading(), origin.open_text() as text:
-        return _delimiter_of(list(islice(text, LOOKED_AT + 2)), origin)
+        return _opening(text, origin)
 
 
-def _delimiter_of(begin: list[str], origin: Origin) -> str:
-    return delimiter_of(begin, "\t" if ".tsv" in origin.suffix else ",")
+def _opening(text: TextIO, origin: Origin) -> Opening:
+    own = "\t" if ".tsv" in origin.suffix else ","
+    return opening_of(list(islice(text, LOOKED_AT + 2)), own)
 
 
 def read_columns(origin: Origin, header: bool | None = None) -> CsvTable:
@@ -106,7 +122,8 @@ def read_columns(origin: Origin, header: bool | None = None) -> CsvTable:
     if not (is_header(rows) if header is None else header):
         return CsvTable(origin, tuple(map(str, range(len(first)))), has_header=False)
     names = tuple(name.strip() or nameless(column) for column, name in enumerate(first))
-    return CsvTable(origin, names, has_header=True)
+    index = nameless(0) if opening_in(origin).lacks_name else None
+    return CsvTable(origin, names, index=index, has_header=True)
 
 
 def nameless(column: int) -> str:

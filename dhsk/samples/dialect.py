@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 DELIMITERS: Final = (",", ";", "\t", "|")
 """Letters that may divide a table."""
@@ -104,10 +104,47 @@ def records_of(
         yield record
 
 
-# Delimiters
+# Delimiters, comments and names of rows
 
 
-def delimiter_of(lines: Sequence[str], own: str) -> str:
+class Opening(NamedTuple):
+    """How a table begins."""
+
+    lines: Sequence[str]
+    """First lines of the table, without comments above it."""
+    delimiter: str
+    lacks_name: bool
+    """Whether the header has no name for the first column, with the names of rows, see below."""
+
+
+def opening_of(lines: Sequence[str], own: str) -> Opening:
+    """Find out how a table begins from its first lines; `own` as in `_delimiter_of`."""
+    marked = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    delimiter = _delimiter_of(lines[marked:], own)
+    widths = [len(row) for row in _parsed(lines[: marked + 1], delimiter)]
+    # The header may be marked too, as BIOM's are; all other such lines are shorter than the rows.
+    whole = (k for k, n in enumerate(widths) if n >= max(2, widths[-1] - 1))
+    kept = lines[next(whole, 0) :]
+    return Opening(kept, delimiter, _lacks_name(_parsed(kept, delimiter), 1 + (delimiter == ",")))
+
+
+def _lacks_name(rows: Sequence[Sequence[str]], least: int = 2) -> bool:
+    """Whether the first row names all columns but that of the rows' names, as R's write.table does.
+
+    It has `least` fields or more: of "Lee, Ann" below a name, a comma is part.
+    """
+    first, names = next(iter(rows), []), [row[0] for row in rows[1:]]
+    return (
+        least <= len(first)
+        and len(names) > 1
+        and {len(row) for row in rows[1:]} == {len(first) + 1}
+        and len(set(names)) == len(names)
+        and any(row[-1] for row in rows[1:])  # else all rows end with a delimiter
+        and not all(map(is_number, first))
+    )
+
+
+def _delimiter_of(lines: Sequence[str], own: str) -> str:
     """Find the delimiter of a table, one letter, from its first lines (see `read_records`).
 
     `own`, the delimiter of the extension, unless it gives one field per row, or different numbers
@@ -119,8 +156,14 @@ def delimiter_of(lines: Sequence[str], own: str) -> str:
     rows = {letter: _parsed(lines, letter) for letter in dict.fromkeys((own, *DELIMITERS))}
     if _is_even(rows[own]) and not (own == "," and _halves_numbers(rows)):
         return own
+    if _lacks_name(rows[own]):
+        return own
     del rows[own]
-    others = {letter: _share_of_numbers(found) for letter, found in rows.items() if _is_even(found)}
+    others = {
+        letter: _share_of_numbers(found)
+        for letter, found in rows.items()
+        if _is_even(found) or _lacks_name(found)
+    }
     if own == "\t" and others.get(",") == 0:
         del others[","]
     return max(others, key=lambda letter: others[letter], default=own)

@@ -3,7 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from shlex import quote
 from typing import Any, Final
@@ -60,6 +60,8 @@ class Table(ABC):
 
     origin: Origin
     names: tuple[str, ...]
+    index: str | None = field(default=None, kw_only=True)
+    """Column that is known to name the rows, such as the index of a pandas DataFrame."""
     word = "column"
     """What a column is called."""
     has_header = True
@@ -107,8 +109,9 @@ class Table(ABC):
             yield value
 
     def label_column(self) -> str | None:
-        """Column of the labels if none is named: the only one."""
-        return self.names[0] if len(self.names) == 1 else None
+        """Column of the labels if none is named: the only one but for the index."""
+        columns = [name for name in self.names if name != self.index]
+        return columns[0] if len(columns) == 1 else None
 
     def labels(self) -> NDArray[Any]:
         """Labels in the column of the key, or the usual one, as Python objects, (n_samples,)."""

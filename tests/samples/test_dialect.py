@@ -21,6 +21,12 @@ SAME_TABLES = {
     "commas in quoted names": ("x.csv", '"a,1";"b,2"\n1.5;2\n3;4.25\n'),
     "quotes after blanks": ("x.csv", '"a", "b"\n"1.5", "2"\n3, 4.25\n'),
     "trailing blank lines": ("x.csv", "a;b\n1.5;2\n\n3;4.25\n\n"),
+    "a comment": ("x.tsv", "# Constructed from biom file\n#a\tb\n1.5\t2\n3\t4.25\n"),
+    "comments": ("x.csv", "#!x\n# by hand\na,b\n1.5,2\n3,4.25\n"),
+    "a comment with a comma": ("x.csv", "# one, two\n" + "a,b,c,d\n1.5,2,1,1\n3,4.25,1,1\n"),
+    "R's names of rows": ("x.tsv", '"a"\t"b"\n"r1"\t1.5\t2\n"r2"\t3\t4.25\n'),
+    "R's numbers of rows": ("x.csv", '"a","b"\n"1",1.5,2\n"2",3,4.25\n'),
+    "R's names, semicolons": ("x.csv", '"a";"b"\n"r1";1.5;2\n"r2";3;4.25\n'),
 }
 
 
@@ -29,7 +35,36 @@ def test_delimiters_are_found(name, text, tmp_path):
     """Commas, semicolons, tabs and bars divide a table, whatever its extension says."""
     (tmp_path / name).write_bytes(text.encode())
     (block,) = open_samples(tmp_path / name).blocks(9)
-    np.testing.assert_array_equal(block, VALUES)
+    np.testing.assert_array_equal(block[:, :2], VALUES)
+
+
+def test_rows_are_named_by_what_the_header_does_not_name(tmp_path):
+    """As write.table of R writes it: a column of ids in samples, and none of labels."""
+    (tmp_path / "x.tsv").write_text('"a"\t"b"\n"r1"\t1.5\t2\n"r2"\t3\t4.25\n')
+    samples = open_samples(tmp_path / "x.tsv")
+    assert (samples.feature_names, list(samples.ids(9))) == (("a", "b"), [["r1", "r2"]])
+    assert open_samples(tmp_path / "x.tsv", id_column="a").feature_names == ("b",)
+    (tmp_path / "y.tsv").write_text('"dx"\n"r1"\t"yes"\n"r2"\t"no"\n')
+    assert read_labels(tmp_path / "y.tsv", 2).tolist() == ["yes", "no"]
+    assert read_labels(f"{tmp_path / 'y.tsv'}:dx", 2).tolist() == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    "text", ["1,2\n5,3,4\n6,4,5\n", "a,b\n1,2,\n3,4,\n", "a,b\n1,2,3\n1,2,4\n"]
+)
+def test_other_short_headers_are_refused(text, tmp_path):
+    """A first row of numbers was cut, others end with a delimiter, and names of rows differ."""
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(InputError, match=r"row [01] .* has 3 fields, but .* has 2: give each"):
+        open_samples(tmp_path / "x.csv")
+
+
+def test_hashes_that_are_no_comments_stay(tmp_path):
+    """Names of one column, and of the first of several."""
+    (tmp_path / "y.csv").write_text("#a\n#b\n#a\n")
+    assert read_labels(tmp_path / "y.csv", 3).tolist() == ["#a", "#b", "#a"]
+    (tmp_path / "x.tsv").write_text("#OTU ID\tb\n#1\t2\n#2\t3\n")
+    assert open_samples(tmp_path / "x.tsv", id_column="#OTU ID").shape == (2, 1)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
