@@ -79,7 +79,7 @@ def _described(path: Place) -> Description:
     if (path / TABLES[0]).exists():
         return _results(path)
     if is_name_of_file(path) and not path.exists():
-        raise InputError(f"{path} does not exist: check the path")
+        Origin.of(str(path))  # which says so
     try:
         return _file(path) if path.is_file() else _gram(path)
     except (InputError, StoreError) as error:

@@ -121,7 +121,13 @@ def read_labels_of(
 
     Labels go row by row: a table of them that has the samples' names has them in the same order.
     """
-    found = read_labels(labels, opened.shape[0], min_classes=min_classes, header=table.header)
+    n, dim = opened.shape
+    try:
+        found = read_labels(labels, n, min_classes=min_classes, header=table.header)
+    except InputError as error:
+        if n == dim or isinstance(opened, GramMatrix) or not _are_so_many(labels, dim, table):
+            raise
+        raise InputError(f"{error}. {_transposed(opened, table.id_column)}") from error
     origin = Origin.of(labels)
     if not isinstance(opened, Samples) or origin.suffix not in OF_COLUMNS:
         return found
@@ -134,6 +140,23 @@ def read_labels_of(
     if column is not None:
         _refuse_other_order(opened, others, own, column)
     return found
+
+
+def _are_so_many(labels: str, number: int, table: Reading) -> bool:
+    try:
+        return len(read_labels(labels, number, min_classes=1, header=table.header)) == number
+    except InputError:
+        return False
+
+
+def _transposed(samples: Samples, ids: str | None) -> str:
+    """Words for samples with as many features as there are labels, and ids in a column."""
+    said = f"{samples.source} has {samples.shape[1]:,} features: if these are the samples, which"
+    if not isinstance(samples, TableSamples):
+        return f"{said} must be rows, transpose them"
+    index = [] if ids is None else [f"index_col={samples.table.position(ids)}"]
+    way = f"{samples.table.in_pandas(*index)}.T.to_csv(OTHER)"
+    return f"{said} must be rows, transpose the table, as {way} does"
 
 
 def _refuse_other_order(samples: Samples, others: Table, own: str | None, column: str) -> None:

@@ -15,6 +15,7 @@ from dhsk.errors import InputError
 from dhsk.samples.base import ReadNames, Samples, flat_shape
 from dhsk.samples.chunked import Stream
 from dhsk.samples.format import Asked, Format, SamplesFile
+from dhsk.samples.guesses import describe_table, ids_in
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.tables import (
@@ -23,9 +24,7 @@ from dhsk.samples.tables import (
     TEXT_FIELD,
     Table,
     TextColumn,
-    describe_table,
     first_of,
-    ids_in,
     left_out,
     text_column,
     way_of_one,
@@ -67,6 +66,11 @@ class ArrowTable(Table):
         """Values of a column, as Python objects."""
         for batch in self.batches([name]):
             yield from batch.column(0).to_pylist()
+
+    def in_pandas(self, *options: str) -> str:
+        """Call of pandas that reads the file, see `Table.in_pandas`."""
+        path = repr(str(self.origin.path))
+        return f"pandas.read_{self.origin.suffix[1:]}({', '.join([path, *options])})"
 
     def head(self) -> dict[str, list[Any]]:
         """Values of each column in the first rows, see `Table.head`."""
@@ -264,7 +268,7 @@ def _refuse_types(table: ArrowTable, names: Sequence[str]) -> NoReturn:
 
 def _describe(origin: Origin) -> SamplesFile:
     table = read_schema(origin)
-    return describe_table("a table", origin, table.head(), table.n_rows)
+    return describe_table("a table", table, table.n_rows)
 
 
 FORMAT = Format(

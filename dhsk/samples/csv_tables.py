@@ -35,14 +35,13 @@ from dhsk.samples.dialect import (
     value_of,
 )
 from dhsk.samples.format import Asked, Format, SamplesFile
+from dhsk.samples.guesses import describe_table, ids_in
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.tables import (
     ENCODED,
     TextColumn,
-    describe_table,
     first_of,
-    ids_in,
     left_out,
     text_column,
     usual_id,
@@ -291,10 +290,10 @@ def _labels(origin: Origin, asked: Asked) -> list[str]:
 def _describe(origin: Origin) -> SamplesFile:
     table = read_columns(origin)
     warn_of_twins(str(origin), table.names, range(len(table.names)))
-    head, number = table.head(), sum(1 for _ in table.records())
-    if number and not head:
+    number = sum(1 for _ in table.records())
+    if number and not table.head():
         table.refuse_width(0, next(table.records()))
-    return describe_table("a table", origin, head, number)
+    return describe_table("a table", table, number)
 
 
 FORMAT = Format(TABLES, _open, _describe, _labels, has_columns=True)

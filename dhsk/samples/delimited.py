@@ -39,6 +39,16 @@ class CsvTable(Table):
                 )
             yield record[position].strip()
 
+    def in_pandas(self, *options: str) -> str:
+        """Call of pandas that reads the file, see `Table.in_pandas`."""
+        begin = opening_in(self.origin)
+        own = [
+            *([] if begin.delimiter == "," else [f"sep={begin.delimiter!r}"]),
+            *([f"skiprows={begin.n_comments}"] if begin.n_comments else []),
+            *([] if self.has_header else ["header=None"]),
+        ]
+        return f"pandas.read_csv({', '.join([repr(str(self.origin.path)), *own, *options])})"
+
     def head(self) -> dict[str, list[str]]:
         """Fields of each column in the first rows that are whole, see `Table.head`."""
         rows = [row for row in islice(self.records(), HEAD) if len(row) == len(self.names)]

@@ -112,6 +112,7 @@ class Opening(NamedTuple):
 
     lines: Sequence[str]
     """First lines of the table, without comments above it."""
+    n_comments: int
     delimiter: str
     lacks_name: bool
     """Whether the header has no name for the first column, with the names of rows, see below."""
@@ -124,8 +125,11 @@ def opening_of(lines: Sequence[str], own: str) -> Opening:
     widths = [len(row) for row in _parsed(lines[: marked + 1], delimiter)]
     # The header may be marked too, as BIOM's are; all other such lines are shorter than the rows.
     whole = (k for k, n in enumerate(widths) if n >= max(2, widths[-1] - 1))
-    kept = lines[next(whole, 0) :]
-    return Opening(kept, delimiter, _lacks_name(_parsed(kept, delimiter), 1 + (delimiter == ",")))
+    n_comments = next(whole, 0)
+    kept = lines[n_comments:]
+    return Opening(
+        kept, n_comments, delimiter, _lacks_name(_parsed(kept, delimiter), 1 + (delimiter == ","))
+    )
 
 
 def _lacks_name(rows: Sequence[Sequence[str]], least: int = 2) -> bool:

@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 
 from dhsk.errors import InputError
 from dhsk.samples.format import LABEL_FIELD, Asked, Format, SamplesFile
+from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import listed_names, shown
 from dhsk.samples.paths import Origin, packed
-from dhsk.samples.tables import HEAD, TEXT_FIELD, Table, TextColumn, describe_table, text_column
+from dhsk.samples.tables import HEAD, TEXT_FIELD, Table, TextColumn, text_column
 
 JSONL = packed(".jsonl", ".ndjson")
 
@@ -33,6 +34,11 @@ class JsonTable(Table):
             if name not in record:
                 _refuse_field(self.origin, row, name, tuple(record))
             yield record[name]
+
+    def in_pandas(self, *options: str) -> str:
+        """Call of pandas that reads the file, see `Table.in_pandas`."""
+        path = repr(str(self.origin.path))
+        return f"pandas.read_json({', '.join([path, 'lines=True', *options])})"
 
     def head(self) -> dict[str, list[Any]]:
         """Values of each field in the first rows, see `Table.head`."""
@@ -87,8 +93,8 @@ def _open(origin: Origin, asked: Asked) -> TextColumn:
 
 
 def _describe(origin: Origin) -> SamplesFile:
-    head, number = _opened(origin).head(), sum(1 for _ in _records(origin))
-    return describe_table("lines of JSON", origin, head, number, TEXT_FIELD)
+    number = sum(1 for _ in _records(origin))
+    return describe_table("lines of JSON", _opened(origin), number, TEXT_FIELD)
 
 
 FORMAT = Format(

@@ -19,6 +19,7 @@ from dhsk.samples.chunked import choose_key, find_samples, open_chunked, read_ve
 from dhsk.samples.format import LABELS, SHOWN, Asked, Format, SamplesFile, describe_arrays
 from dhsk.samples.names import as_text, listed
 from dhsk.samples.paths import Origin
+from dhsk.units import counted
 
 Opened: TypeAlias = Callable[[Origin, str | None], AbstractContextManager[Any]]
 """Opens the root of a file or folder, or what has a key in it."""
@@ -152,13 +153,37 @@ def _column(origin: Origin, node: Any) -> NDArray[Any]:
 
 def _describe(words: str, opened: Opened, origin: Origin) -> SamplesFile:
     """Layers, columns of samples, and which of them may be labels."""
-    rows, labels, counts = list[tuple[str, str]](), "LABELS", None
+    rows, label, counts, gaps = list[tuple[str, str]](), None, None, 0
     with opened(origin, None) as root:
         if not hasattr(root, "shape"):
             counts = next((key for key in _COUNTS if key in root and key != origin.key), None)
             if "obs" in root and not hasattr(root["obs"], "shape"):
-                rows, labels = _tables(origin, root)
-    return describe_arrays(words, origin, partial(_open, opened), rows, labels, counts)
+                rows, label = _tables(root)
+                gaps = 0 if label is None else _missing(origin, root["obs"][label])
+    labels = "LABELS" if label is None else quote(f"{origin.path}:obs/{label}")
+    if gaps:
+        rows += [("gaps", f"{counted(gaps, 'row')} without obs/{label}: leave them out")]
+    found = describe_arrays(words, origin, partial(_open, opened), rows, labels, counts)
+    return replace(found, python=[_without_gaps(origin, str(label))]) if gaps else found
+
+
+def _missing(origin: Origin, node: Any) -> int:
+    """Number of missing values of a categorical or a nullable column; other types have none."""
+    if hasattr(node, "shape"):  # whose values `in` would look at, one by one
+        return 0
+    if "codes" in node:
+        return int((read_vector(origin, node["codes"]) < 0).sum())
+    return int(read_vector(origin, node["mask"]).astype(bool).sum()) if "mask" in node else 0
+
+
+def _without_gaps(origin: Origin, label: str) -> str:
+    """Line of Python that writes AnnData anew without the rows that have no label."""
+    kind, path = origin.suffix[1:], str(origin.path)
+    stem = origin.path.name.partition(".")[0]
+    return (
+        f"adata = anndata.read_{kind}({path!r}); adata[adata.obs[{label!r}].notna()]"
+        f".write_{kind}('{stem}_labelled.{kind}') in Python"
+    )
 
 
 _OF_CLASSES: Final = ("type", "class", "label", "cluster", "disease", "condition", "status")
@@ -173,17 +198,17 @@ def _doubt(name: str) -> tuple[bool, bool, str]:
     return other, not own, name
 
 
-def _tables(origin: Origin, root: Any) -> tuple[list[tuple[str, str]], str]:
-    """Layers and columns of AnnData, and the labels on a command line."""
+def _tables(root: Any) -> tuple[list[tuple[str, str]], str | None]:
+    """Layers, columns and other arrays of AnnData, and the column that may hold the labels."""
     obs = root["obs"]
     # sorted: a folder lists its names in any order
     columns = sorted(key for key in obs if key != obs.attrs.get("_index"))
     layers = [f"layers/{key}" for key in sorted(root.get("layers", ()))]
     layers += ["raw/X"] if "raw" in root and "X" in root["raw"] else []
+    others = [f"obsm/{key}" for key in sorted(root.get("obsm", ()))]
     usual = next((name for name in LABELS if name in columns), None)
-    label = usual or min((c for c in columns if "categories" in obs[c]), key=_doubt, default=None)
-    rows = [("layers", listed(layers, SHOWN))] if layers else []
-    rows += [("obs", listed(columns, SHOWN))] if columns else []
-    if label is None:
-        return rows, "LABELS"
-    return [*rows, ("labels", f"perhaps obs/{label}")], quote(f"{origin.path}:obs/{label}")
+    groups = [name for name in columns if not hasattr(obs[name], "shape")]
+    label = usual or min((c for c in groups if "categories" in obs[c]), key=_doubt, default=None)
+    parts = {"layers": layers, "obs": columns, "obsm": others}
+    rows = [(what, listed(names, SHOWN)) for what, names in parts.items() if names]
+    return [*rows, *([] if label is None else [("labels", f"perhaps obs/{label}")])], label

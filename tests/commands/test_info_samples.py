@@ -144,7 +144,7 @@ def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
     Path("found", "results.json").write_text("{}")
     code, _, err = run("info", "found")
     assert (code, "found/results.json: " in err) == (BAD_INPUT, True)
-    assert "nosuch.csv does not exist: check the path" in run("info", "nosuch.csv")[2]
+    assert "there is no file nosuch.csv\n" in run("info", "nosuch.csv")[2]
     assert "nosuch does not exist: make one with dhsk gram" in run("info", "nosuch")[2]
     with zipfile.ZipFile("t.xlsx", "w") as file:
         file.writestr("x.xml", "<x/>")
@@ -305,6 +305,77 @@ def test_anndata_says_layers_obs_labels_and_what_x_is(run: Any, here: None, kind
     assert "log1p of counts, it seems: layers/counts may have counts" in out
     assert f"dhsk cv {kind}:raw/X --labels" in out
     assert "values" not in run("info", f"{kind}:layers/counts")[1]
+
+
+@pytest.mark.parametrize("kind", ["cells.h5ad", "cells.zarr"])
+def test_labels_with_gaps_are_told(run: Any, here: None, kind: str) -> None:
+    """Rows without a label have to go first, as a line of Python says; obsm is named too."""
+    h5py = pytest.importorskip("h5py")
+    import zarr
+
+    opened = h5py.File(kind, "w") if kind.endswith("h5ad") else zarr.open_group(kind, mode="w")
+    write = opened.create_dataset if kind.endswith("h5ad") else opened.create_array
+    write("X", data=np.eye(30))
+    write("obsm/X_pca", data=np.eye(30)[:, :2])
+    write("obs/kind/codes", data=(np.arange(30) % 3 - 1).astype("i1"))
+    write("obs/kind/categories", data=np.array([1, 2]))
+    write("obs/label/values", data=np.arange(30) % 2)
+    write("obs/label/mask", data=np.arange(30) < 1)
+    if kind.endswith("h5ad"):
+        opened.close()
+    out, end = run("info", kind)[1], kind[6:]
+    assert "obsm     obsm/X_pca\n" in out
+    assert "gaps     1 row without obs/label: leave them out\n" in out
+    line = f"adata = anndata.read_{end}('{kind}'); adata[adata.obs['label'].notna()]"
+    assert out.endswith(f"next:   {line}.write_{end}('cells_labelled.{end}') in Python\n")
+
+
+def test_tables_with_samples_in_columns_are_told(run: Any, here: None) -> None:
+    """By the name of the first column; and by the labels. The line of Python turns them."""
+    counts = np.random.default_rng(0).poisson(3.0, (12, 30)) + 1
+    names = [f"s{k}" for k in range(30)]
+    table = pd.DataFrame(counts, [f"t{k}" for k in range(12)], names).rename_axis("#OTU ID")
+    body = table.to_csv(sep="\t")
+    Path("otu.tsv").write_text(f"# Constructed from biom file\n{body}")
+    out = run("info", "otu.tsv")[1]
+    assert "each row  features by the name #OTU ID: samples must be rows" in out
+    *_, line, command = out.splitlines()
+    exec(line[8:].removesuffix(" in Python"), {"pandas": pd})
+    assert command == "or:     dhsk cv otu.tsv --labels LABELS --id-column '#OTU ID' --out found"
+    Path("y.txt").write_text("a\nb\n" * 15)
+    words = ("--labels", "y.txt", "--kernel", "linear", "--C", 1, "--folds", 2, "--out", "found")
+    code, _, err = run("cv", "otu.tsv", "--id-column", "#OTU ID", *words)
+    way = "pandas.read_csv('otu.tsv', sep='\\t', skiprows=1, index_col=0).T.to_csv(OTHER) does\n"
+    assert (code, "30 labels for 12 samples" in err, err.endswith(way)) == (BAD_INPUT, True, True)
+    assert run("cv", "otu_samples.csv", "--id-column", "Unnamed: 0", *words)[0] == DONE
+    np.save("x.npy", counts)
+    assert (
+        "if these are the samples, which must be rows, transpose" in run("cv", "x.npy", *words)[2]
+    )
+    Path("y.txt").write_text("a\nb\n" * 4)
+    assert "transpose" not in run("cv", "x.npy", *words)[2]
+
+
+def test_decimal_commas_everywhere_are_read_by_pandas(run: Any, here: None) -> None:
+    """The next line writes points; a column of zeros but for one value holds no labels."""
+    values = np.random.default_rng(0).random((40, 30)).round(3)
+    values[:, 29] = 0.0
+    values[3, 29] = 0.5
+    table = pd.DataFrame(values, columns=[f"t{k}" for k in range(30)])
+    table.insert(0, "dx", ["yes", "no"] * 20)
+    table.insert(0, "who", [f"s{k}" for k in range(40)])
+    table["rare"] = ["u"] * 39 + ["v"]
+    table.to_csv("excel.csv", sep=";", decimal=",", index=False)
+    out = run("info", "excel.csv")[1]
+    assert "labels   perhaps dx\n" in out
+    assert "none: labels or predictions" not in out
+    line = (
+        "pandas.read_csv('excel.csv', sep=';', decimal=',').to_csv('excel_points.csv', index=False)"
+    )
+    assert out.endswith(f"next:   {line} in Python\n")
+    exec(line, {"pandas": pd})
+    out = run("info", "excel_points.csv")[1]
+    assert "--labels excel_points.csv:dx --id-column who --drop-column rare --out found\n" in out
 
 
 def test_a_column_of_another_unit_is_named(run: Any, here: None) -> None:
