@@ -181,7 +181,8 @@ def cross_validate(
     Warns
     -----
     InputWarning
-        A class has fewer samples than there are folds.
+        A class has fewer samples than there are folds; or labels, groups or weights have the index
+        of the samples in another order, as rows are paired by position.
 
     Raises
     ------

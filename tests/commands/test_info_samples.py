@@ -359,7 +359,7 @@ def test_tables_with_samples_in_columns_are_told(run: Any, here: None) -> None:
 def test_decimal_commas_everywhere_are_read_by_pandas(run: Any, here: None) -> None:
     """The next line writes points; a column of zeros but for one value holds no labels."""
     values = np.random.default_rng(0).random((40, 30)).round(3)
-    values[:, 29] = 0.0
+    values[:, 28], values[:, 29] = [0.5, 1.5] * 20, 0.0
     values[3, 29] = 0.5
     table = pd.DataFrame(values, columns=[f"t{k}" for k in range(30)])
     table.insert(0, "dx", ["yes", "no"] * 20)
