@@ -1,9 +1,10 @@
 """Kernels that tell no samples apart, or relate none to another: what a fit with them says."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from dhsk.arrays import Rows
 from dhsk.kernels import mean_difference
 from dhsk.models.exact import SvcModel
 from dhsk.models.low_rank import LowRankModel
@@ -28,17 +29,28 @@ _FEW: Final = 16
 _SOME: Final = 256
 """Landmarks whose kernel values are looked at."""
 
+_ROUNDINGS: Final = 8
+"""Relative errors of its type by which equal images of samples may differ."""
+
 _LOOK: Final = "time (time_scale) or width; dhsk.cross_validate(time_scale='auto') looks for a time"
 
 
 def doubt_of_exact(model: SvcModel, n: int) -> str | None:
     """Say that the n training samples are unrelated, in which case each is a support vector.
 
-    None if they are related. Samples that are nearly alike are no trouble to exact fits, see
-    `dhsk.models.rescaling`.
+    Or that they are equal to the kernel, in which case all support vectors are. None otherwise:
+    samples that are nearly alike are no trouble to exact fits, see `dhsk.models.rescaling`.
     """
     rows = model.rows
-    if not model.kernel.unit_diagonal or rows.shape[0] < max(_ALL * n, 2):
+    if not model.kernel.unit_diagonal or not rows.shape[0]:
+        return None
+    if _are_equal(rows):
+        return (
+            f"all support vectors are equal to the kernel {model.kernel.label}, which cannot tell "
+            "the classes apart: do samples differ in their totals alone, which proportions forget? "
+            "dhsk.SVC on scaled columns sees totals"
+        )
+    if rows.shape[0] < max(_ALL * n, 2):
         return None
     few = np.unique(np.linspace(0, rows.shape[0] - 1, _FEW).astype(np.intp))
     values = np.abs(model.kernel.of_rows(rows[few], rows))
@@ -51,6 +63,13 @@ def doubt_of_exact(model: SvcModel, n: int) -> str | None:
         "for the nearest ones: nearly all are support vectors, and none tells about another. "
         f"Take a larger {_LOOK}"
     )
+
+
+def _are_equal(rows: Rows) -> bool:
+    """Whether all rows, one or more, are the same to rounding."""
+    values: Any = rows  # dense or sparse
+    spread = (values.max(axis=0) - values.min(axis=0)).max()
+    return bool(spread <= _ROUNDINGS * np.finfo(values.dtype).eps * abs(values).max())
 
 
 def doubt_of_low_rank(model: LowRankModel, n: int, rank: int) -> str | None:

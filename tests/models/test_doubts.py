@@ -48,6 +48,18 @@ def test_usual_times_say_nothing(counts: Any, scale: float, C: float) -> None:
         assert doubts_of(model, *counts) == []
 
 
+@pytest.mark.parametrize("of", [np.asarray, csr_array])
+def test_samples_that_differ_in_totals_alone_are_equal(of: Any) -> None:
+    """On the sphere they are one point, to rounding; other samples next to them are not."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((40, 1)) * rng.random(5), np.arange(40) % 2
+    (told,) = doubts_of(dhsk.HeatSVC(), of(X), y)
+    assert "cannot tell the classes apart" in told
+    X[::2, 0] *= 1 + 1e-9
+    assert doubts_of(dhsk.HeatSVC(), of(X), y) == []
+    assert doubts_of(dhsk.SVC(), of(X), y) == []
+
+
 def test_a_small_time__relates_no_samples(counts: Any) -> None:
     """Both estimators say so once, with the kernel and the way out."""
     for model, words in (
