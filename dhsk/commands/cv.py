@@ -185,7 +185,7 @@ FINAL: Final = (
         option(
             "--eigenvalues/--no-eigenvalues",
             default=None,
-            help="Eigenvalues of the best kernel in the report. [default: up to 1,000 samples]",
+            help="Eigenvalues of the taken kernel in the report. [default: up to 1,000 samples]",
         ),
         option(
             "--baselines/--no-baselines",
@@ -328,7 +328,9 @@ def cv(
         ):
             run = partial(run, client=client, progress=page)
             result = run_over(run, samples, out, overwrite=overwrite)
-            reading = {"labels": labels, "options": table.words}  # for commands that come after
+            # For commands that come after.
+            of_new = table.of_new_samples.without(own_label_column(samples, labels)).words
+            reading = {"labels": labels, "options": table.words, "predict": of_new}
             result = replace(result, settings=settings | {READING: reading})
             _write(result, opened, out, overwrite=overwrite)
             write_config(out)

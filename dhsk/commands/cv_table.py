@@ -1,9 +1,11 @@
-"""Summary that `dhsk cv` prints: the best cells, the winner, warnings."""
+"""Summary that `dhsk cv` prints: the best cells, what to take, warnings."""
+
+from typing import Any
 
 from dhsk.commands.console import print_table, say, say_wrapped
 from dhsk.report.words import listed, metric, named
 from dhsk.results.baselines import Baseline, Baselines
-from dhsk.results.columns import Cell
+from dhsk.results.columns import Cell, flat
 from dhsk.results.decision import simplicity
 from dhsk.results.parts import Results, SearchStage
 from dhsk.units import human_seconds
@@ -16,7 +18,7 @@ LOW_RANK_WORDS = (
 
 
 def print_result(result: Results) -> None:
-    """Print the best cells, the search, the winner, and warnings about it."""
+    """Print the best cells, the search, what to take, and warnings about it."""
     word = result.scoring.replace("_", " ")
     decision, best = result.decision, result.decision.best
     _print_cells(result, word)
@@ -39,14 +41,21 @@ def print_result(result: Results) -> None:
 
 def rows_of_result(result: Results) -> list[tuple[str, str]]:
     """What was found, in few words, as pairs of what and value."""
-    samples = result.samples
+    samples, best = result.samples, result.decision.best
     tried = f"{len(result.summary):,} candidates, {result.created}, by dhsk {result.version}"
     return [
         ("samples", f"{samples.n_samples:,} x {samples.dim:,}, {len(result.classes)} classes"),
-        ("best", _in_words(result, result.best)),
+        ("best", _in_words(result, best)),
+        *([("taken", _in_words(result, result.best))] if result.best != best else []),
         ("decide", result.advice),
         ("tried", tried),
     ]
+
+
+def facts_of_result(result: Results) -> dict[str, Any]:
+    """What was found, for programs."""
+    best, taken = flat(result.decision.best), flat(result.best)
+    return {"best": best, "taken": taken, "advice": result.advice}
 
 
 def _in_words(result: Results, cell: Cell) -> str:

@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
-from dhsk.commands.cv_table import rows_of_result
+from dhsk.commands.cv_table import facts_of_result, rows_of_result
 from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, opening
 from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
@@ -238,7 +238,7 @@ def _results(path: Place) -> Description:
 
     found = CvResult.from_json(path / TABLES[0])
     following = [f"{opening(path / PAGE)} (dhsk report {path} makes it anew)"]
-    facts = {"kind": "results", "path": path, "best": found.best_, "advice": found.advice}
+    facts = {"kind": "results", "path": path, **facts_of_result(found)}
     return Description(f"results {path} of dhsk cv", rows_of_result(found), following, facts)
 
 

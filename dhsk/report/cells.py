@@ -89,7 +89,7 @@ def cells(results: Results) -> Html:
     long = " long" if len(results.cells) > OPEN_ROWS else ""
     first = "Best first"
     if results.best != results.decision.best:
-        first = "The chosen candidate first, then by mean"
+        first = "The taken candidate first, then by mean"
     words = (
         f"{first}; mean and standard deviation are of the {metric(results)}. "
         f"{EXACT if results.low_rank is None else low_rank.proof(results)}; the times of the fits "

@@ -23,11 +23,11 @@ from dhsk.report.words import (
     capitalised,
     count_of,
     duration,
+    mean_and_std,
     metric,
     score,
     short_count,
     shortened,
-    spread,
     unbroken,
     whole,
 )
@@ -44,7 +44,7 @@ OTHER = "#e08214"
 
 def classes(results: Results) -> Html:
     """Return precision and recall of every class, over the folds."""
-    words = "Best candidate, each sample predicted by the fold that did not train on it."
+    words = "The taken candidate; each sample is predicted by the fold that did not train on it."
     words += _few_samples(results)
     counts = np.array(results.confusion)
     shown = _bars(results, counts, "bars"), _table(results, counts, results.class_counts)
@@ -71,8 +71,8 @@ def _few(one: FewSamples) -> str:
 def confusion(results: Results) -> Html:
     """Return the confusion matrix, over the folds."""
     words = (
-        "Best candidate again. Rows are true classes, columns predicted ones. Each cell holds the "
-        "count and its share of the true class; empty cells are zero."
+        "The taken candidate again. Rows are true classes, columns predicted ones. Each cell holds "
+        "the count and its share of the true class; empty cells are zero."
     )
     matrix = _matrix(results, np.array(results.confusion), "Confusion matrix")
     return section("What was taken for what", words, matrix, anchor="confusion")
@@ -86,8 +86,8 @@ def held_out(results: Results) -> Html:
     words = (
         f"{capitalised(metric(results))} {score(test.score)} on {count_of(test.n, 'sample')} that "
         "took no part in the choice of kernel and C, in "
-        f"{duration(test.seconds)}; the folds gave {spread(results.best)}. Below, every class of "
-        "these samples, and what was taken for what."
+        f"{duration(test.seconds)}; the folds gave {mean_and_std(results.best)}. Below, every "
+        "class of these samples, and what was taken for what."
     )
     counts = np.array(test.confusion)
     shown = (

@@ -14,11 +14,11 @@ from dhsk.report.words import (
     cell_words,
     count_of,
     give_or_take,
+    mean_and_std,
     metric,
     penalty_cell,
     score,
     shortened,
-    spread,
     time_cell,
     whole,
 )
@@ -77,7 +77,7 @@ def _lede(runs: Runs) -> str:
         return f"These runs were scored by {names}: their scores cannot be compared."
     name = _leader(runs)
     best = runs[name]
-    said = f"Highest mean {metric(best)}: {spread(best.best)}, of {name}"
+    said = f"Highest mean {metric(best)}: {mean_and_std(best.best)}, of {name}"
     return f"{said} ({cell_words(best.best)})"
 
 
@@ -97,7 +97,7 @@ def same_folds(one: Results, other: Results) -> bool:
 
 
 def paired(one: Results, other: Results) -> PairedDifference:
-    """Mean of the fold-wise differences of two chosen cells, and its standard error."""
+    """Mean of the fold-wise differences of two taken cells, and its standard error."""
     first, second = ([row.score for row in r.rows_of[r.best.point]] for r in (one, other))
     return one.fold_sizes.paired(first, second)
 
@@ -119,14 +119,14 @@ def _table(runs: Runs, links: Mapping[str, str]) -> Html:
     if _same_scorer(runs):
         del columns["scorer"]
     words = (
-        "The chosen candidate of each run. The difference from the highest mean is paired: a mean "
+        "The taken candidate of each run. The difference from the highest mean is paired: a mean "
         "of differences fold by fold, ± its standard error, corrected for training sets that "
         "overlap, where the runs have the same folds. A difference within about two standard "
         "errors may be chance."
     )
     ordered = sorted(runs, key=lambda name: -best[name].mean)
     shown = listing(ordered, columns, class_="numbers runs sortable")
-    return section("Best of each run", words, shown, anchor="runs")
+    return section("Taken in each run", words, shown, anchor="runs")
 
 
 def _behind(leader: Results, run: Results) -> object:
@@ -143,7 +143,7 @@ def _folds(runs: Runs) -> Html:
     if not _same_scorer(runs):
         return Html()
     words = (
-        "The best candidate of each run: a dot for each fold (first fold on top), a line at the "
+        "The taken candidate of each run: a dot for each fold (first fold on top), a line at the "
         "mean, a band of one standard deviation."
     )
     axis = metric(next(iter(runs.values())))
@@ -186,7 +186,10 @@ def _classes(runs: Runs) -> Html:
         (name, whole(first.class_counts[k]), *(score(recalls[run][k]) for run in runs))
         for k, name in enumerate(first.class_names)
     ]
-    words = "Recall: the share of a class that was found, in the folds that did not train on it."
+    words = (
+        "Of the taken candidates. Recall: the share of a class that was found, in the folds that "
+        "did not train on it."
+    )
     shown = table(("class", "samples", *runs), rows, class_="numbers sortable")
     return section("Recall of each class", words, shown, anchor="classes")
 

@@ -151,8 +151,8 @@ def look(number: int, name: str) -> dict[str, Any]:
 
 
 def ring(ax: "Axes", x: float, y: float) -> None:
-    """Mark the best cell."""
-    ax.plot([x], [y], "o", markersize=13, mfc="none", mec=INK, mew=1.4, label="best")
+    """Mark the taken cell."""
+    ax.plot([x], [y], "o", markersize=13, mfc="none", mec=INK, mew=1.4, label="taken")
 
 
 def legend(ax: "Axes", left: float = 1.02) -> None:

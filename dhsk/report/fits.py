@@ -1,4 +1,4 @@
-"""Sections on the fits: the learning curve, capacity, and the refit of the best cell."""
+"""Sections on the fits: the learning curve, capacity, and the refit of the taken cell."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -83,7 +83,7 @@ def capacity(results: Results) -> Html:
     best = results.best
     words = (
         f"{CAPACITY} A mark is a candidate, with the smallest size of all pairs of classes and "
-        f"folds. The chosen candidate: margin {brief(best.margin)}, VC bound {brief(best.vc)}, "
+        f"folds. The taken candidate: margin {brief(best.margin)}, VC bound {brief(best.vc)}, "
         f"effective sample size {brief(best.effective)}."
     )
     return section("Capacity", words, figure_row([_sizes(results, sizes)]), anchor="capacity")
@@ -111,7 +111,7 @@ def _sizes(results: Results, effective: dict[Cell, float]) -> Html:
 
 
 def refit(results: Results) -> Html:
-    """Return the certificate of the best cell on all samples; empty if there is none."""
+    """Return the certificate of the taken cell on all samples; empty if there is none."""
     proof = results.refit
     if proof is None:
         return Html()
@@ -120,9 +120,9 @@ def refit(results: Results) -> Html:
         *(_exact(results, proof) if results.low_rank is None else low_rank.refit(results, proof)),
         ("time", duration(proof.seconds)),
     ]
-    words = "The chosen candidate, fitted once more on the samples of all folds together."
+    words = "The taken candidate, fitted once more on the samples of all folds together."
     shown = table((), facts, class_="facts")
-    return section("Refit of the chosen candidate", words, shown, anchor="refit")
+    return section("Refit of the taken candidate", words, shown, anchor="refit")
 
 
 def _exact(results: Results, proof: Certificate) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from dhsk.report.words import (
     spread,
     unbroken,
 )
-from dhsk.results.columns import Cell, Row, grouped
+from dhsk.results.columns import Cell, Row
 from dhsk.results.decision import Comparison, Decision
 from dhsk.results.parts import Results
 
@@ -36,16 +36,16 @@ def folds(results: Results) -> Html:
     """Return the score of each fold, and paired differences from the best."""
     name = metric(results)
     words = (
-        "The best of each family of kernels: a dot for each fold (first fold on top), a line at "
-        "the mean, a band of one standard deviation of the dots (beside them mean ± standard "
-        "deviation)."
+        f"The best of each kernel{' and rank' if len(results.ranks) > 1 else ''}: a dot for each "
+        "fold (first fold on top), a line at the mean, a band of one standard deviation of the "
+        "dots (beside them mean ± standard deviation)."
     )
     if len(results.cells) > 1:
         words += (
             " All were scored on the same folds. The best was chosen by these very folds, so its "
             f"{name} on new samples tends to be a little lower."
         )
-    title, shown = f"{capitalised(name)} by fold", figure_row([_of_families(results)])
+    title, shown = f"{capitalised(name)} by fold", figure_row([_compared(results)])
     return section(title, words, shown, *_paired(results), anchor="folds")
 
 
@@ -66,7 +66,7 @@ def _paired(results: Results) -> list[Html]:
 
 
 def _rivals(decision: Decision) -> list[Comparison]:
-    """Return the best cell, then that of each other family, by their means."""
+    """Return the best cell, then that of each other kernel and rank, by their means."""
     best = decision.best
     others = [one for one in decision.compared if one.cell != best]
     return [Comparison(0.0, 0.0, cell=best), *sorted(others, key=lambda one: one.difference)]
@@ -83,7 +83,8 @@ def _verdict(decision: Decision, one: Comparison) -> str:
     if one.cell == decision.best:
         return "the best"
     if one.within:
-        return "as good: within one standard error"
+        word = "taken" if one.cell == decision.taken else "as good"
+        return f"{word}: within one standard error"
     if one.standard_error < 5e-5:  # shown as zero
         return "worse"
     return f"worse by {one.difference / one.standard_error:.1f} standard errors"
@@ -102,9 +103,9 @@ class Dots(NamedTuple):
     folds: Sequence[Row]
 
 
-def _of_families(results: Results) -> Html:
-    """Return the score of each fold, for the best cell of each family of kernels."""
-    best = [own[0] for own in grouped(results.cells, lambda cell: cell.kernel).values()]
+def _compared(results: Results) -> Html:
+    """Return the score of each fold, for the cells that the decision compares."""
+    best = [one.cell for one in _rivals(results.decision)]
     names = [f"{shortened(c.kernel_words)}, C = {penalty_text(c.C)}" for c in best]
     rows = [
         Dots(name, c.kernel_words, c, results.rows_of[c.point])

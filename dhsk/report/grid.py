@@ -56,15 +56,15 @@ def _chosen(results: Results) -> str:
     """Say what the outlined candidate is."""
     best = results.decision.best
     if results.best == best:
-        return "the outlined candidate is the best."
+        return "the outlined candidate is the best, and taken."
     return (
-        "the outlined candidate is the one to take, of the simplest kernel within one standard "
-        f"error of the highest mean, {score(best.mean)} of {named(best)}."
+        "the outlined candidate is taken, of the simplest kernel within one standard error of "
+        f"the best, {score(best.mean)} of {named(best)}."
     )
 
 
 def _edges(results: Results) -> str:
-    """Say which parameters of the winner end the grid, so that better may lie outside."""
+    """Say which parameters of the taken cell end the grid, so that better may lie outside."""
     best = results.best
     rivals = [c for c in results.cells if c.kernel == best.kernel]
     names = [
@@ -215,5 +215,6 @@ def _heat_map(results: Results, name: str, cells: list[Cell], placed: _Map) -> H
             ax.plot([column + 0.5], [row + 0.83], "o", color=shades[row, column], markersize=3)
         if results.best in cells:
             outline(ax, *placed.place[results.best])
-        described = "; ".join(f"{named(c)}: {score(c.mean)}" for c in cells[:3])
+        best = sorted(cells, key=lambda c: -c.mean)[:3]
+        described = "; ".join(f"{named(c)}: {score(c.mean)}" for c in best)
         return picture.svg(f"Mean {metric(results)}, {name}", f"The best candidates: {described}.")

@@ -15,9 +15,9 @@ from dhsk.report.words import (
     count_of,
     duration,
     folds_of,
+    mean_and_std,
     metric,
     score,
-    spread,
     two_digits,
     unbroken,
     whole,
@@ -49,9 +49,9 @@ def _decision(results: Results) -> Html:
 
 def _lede(results: Results) -> str:
     best = results.best
-    word = "Best" if best == results.decision.best else "Taken"
+    word = "Best and taken" if best == results.decision.best else "Taken"
     said = (
-        f"{word}: {cell_words(best)}: mean {metric(results)} {spread(best)} over "
+        f"{word}: {cell_words(best)}: mean {metric(results)} {mean_and_std(best)} over "
         f"{folds_of(results)}"
     )
     if results.test is None:
@@ -84,7 +84,7 @@ def _exact_tiles(results: Results) -> Tiles:
     best = results.best
     asked = f"how far the worst fit is from its optimum; tolerance {results.tol:g}"
     return (
-        ("support vectors", whole(best.n_support or 0), "chosen candidate, mean over folds"),
+        ("support vectors", whole(best.n_support or 0), "taken candidate, mean over folds"),
         ("tol reached", two_digits(best.kkt), asked),
         ("mean recall", score(_mean_recall(results)), "every class counts the same"),
     )
@@ -93,9 +93,9 @@ def _exact_tiles(results: Results) -> Tiles:
 def _low_rank_tiles(results: Results) -> Tiles:
     """Return tiles in place of the exact ones; the recalls are in the table of classes."""
     best = results.best
-    how = f"chosen candidate, landmarks by {low_rank.chosen(results)}"
+    how = f"taken candidate, landmarks by {low_rank.chosen(results)}"
     missed = "share of the kernel matrix not in the features"
-    worst = "relative to that at 0, as tol is; chosen candidate, worst fold"
+    worst = "relative to that at 0, as tol is; taken candidate, worst fold"
     return (
         ("features", whole(best.rank or 0), how),
         ("trace error", brief(best.trace_error), missed),

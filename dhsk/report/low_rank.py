@@ -32,11 +32,11 @@ def features(results: Results) -> Html:
     words = (
         f"{_classifiers(results, results.low_rank)} The trace error says how much of the kernel "
         "the features miss, as a part of its trace (the sum of its diagonal): "
-        f"{brief(results.best.trace_error)} for the chosen candidate."
+        f"{brief(results.best.trace_error)} for the taken candidate."
     )
     if len(results.ranks) == 1:
         return section("What the features miss", words, anchor="features")
-    words += " Below, each kernel at every rank with its best C; the ring is the chosen candidate."
+    words += " Below, each kernel at every rank with its best C; the ring is the taken candidate."
     shown = figure_row([_by_rank(results)])
     return section("What a larger rank brings", words, shown, anchor="features")
 

@@ -1,4 +1,4 @@
-"""Section with the code that makes the best cell again: in Python and on the command line."""
+"""Section with the code that makes the taken cell again: in Python and on the command line."""
 
 import re
 from dataclasses import fields, replace
@@ -32,7 +32,7 @@ def reproduce(results: Results) -> Html:
     command = _commands(results)
     if command:
         parts += [tag("h3", "On the command line"), code(command)]
-    return section("Code for the chosen candidate", note, *parts, anchor="reproduce")
+    return section("Code for the taken candidate", note, *parts, anchor="reproduce")
 
 
 def _python(results: Results) -> str:
@@ -63,7 +63,7 @@ def _python(results: Results) -> str:
     return (
         "import dhsk\n\n"
         f"model = dhsk.{name}({', '.join(own)}).fit(X, y)\n"
-        'model.save("best.dhsk")\n'
+        'model.save("model.dhsk")\n'
         "model.predict(X_new)\n\n"
         f"result = dhsk.cross_validate(X, y, {', '.join(scored)})\n"
         f"result.best_score_  # mean {metric(results)} here: {score(best.mean)}"
@@ -170,17 +170,18 @@ def _kernel(cell: Cell) -> str:
 
 def _commands(results: Results) -> str:
     """Return the commands; empty if the kernel cannot be named there, or samples were no file."""
-    train = train_command(results, results.best, "best.dhsk")
+    train = train_command(results, results.best, "model.dhsk")
     if not train:
         return ""
-    given = train.removeprefix("dhsk train ").removesuffix(" --out best.dhsk")
+    given = train.removeprefix("dhsk train ").removesuffix(" --out model.dhsk")
     folds = f"--folds {results.folds.n // results.repeats}"
     folds += "" if "--seed" in given else f" --seed {_setting(results, 'seed', 0)}"
     folds += f" --repeats {results.repeats}" if results.repeats > 1 else ""
+    new = _reading(results).get("predict", "")
     scoring = "" if results.scoring == "accuracy" else f" --scoring {results.scoring}"
     return (
-        f"{train}\ndhsk predict best.dhsk NEW_SAMPLES --out predicted.csv\n"
-        f"dhsk cv {given} {folds}{scoring} --out best"
+        f"{train}\ndhsk predict model.dhsk NEW_SAMPLES{new} --out predicted.csv\n"
+        f"dhsk cv {given} {folds}{scoring} --out again"
     )
 
 

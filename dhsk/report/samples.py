@@ -28,9 +28,10 @@ def roc(results: Results) -> Html:
     two = len(results.classes) == 2
     what = f"{curves[0].positive} against the other" if two else "each class against the rest"
     words = (
-        f"Best candidate, {what}: how many samples of the class are found (up) at what rate of "
-        "false alarms (right), as the threshold of the decision moves. Each sample is decided by "
-        "the fold that did not train on it. 1 is the best area under a curve, 0.5 that of guessing."
+        f"The taken candidate, {what}: how many samples of the class are found (up) at what rate "
+        "of false alarms (right), as the threshold of the decision moves. Each sample is decided "
+        "by the fold that did not train on it. 1 is the best area under a curve, 0.5 that of "
+        f"guessing.{'' if two else _without_curve(results, curves)}"
     )
     parts = [figure_row([_curves(curves)])]
     if len(curves) > CURVES:
@@ -40,6 +41,21 @@ def roc(results: Results) -> Html:
         }
         parts.append(listing(curves, columns, class_="numbers sortable"))
     return section("ROC", words, *parts, anchor="roc")
+
+
+def _without_curve(results: Results, curves: Sequence[RocCurve]) -> str:
+    """Say which classes have no curve, and why; empty where each has one."""
+    shown = {curve.positive for curve in curves}
+    others = [name for name in results.classes if name not in shown]
+    untrained = {few.name for few in results.untrained_classes}
+    tested = dict(zip(results.classes, map(sum, results.confusion), strict=True))
+    unknown = [str(name) for name in others if name in untrained or not tested[name]]
+    words = ""
+    if unknown:
+        why = "no fold that was trained with the class has tested it"
+        words = f" Without a curve: {', '.join(unknown)} ({why})."
+    more = len(others) - len(unknown)
+    return words + (f" {whole(more)} more, of larger areas, have none." if more else "")
 
 
 def picture(results: Results) -> Html:
@@ -52,17 +68,17 @@ def picture(results: Results) -> Html:
     which = f"{whole(among)} of the samples" if few else "all samples"
     together = unbroken(f"{100 * sum(found.shares):.3g} %")
     words = (
-        f"Kernel PCA of {which} under the best kernel: the plane in which they differ most, with "
+        f"Kernel PCA of {which} under the taken kernel: the plane in which they differ most, with "
         f"{together} of their variance. The classifier uses all other directions too, so classes "
-        "that overlap here may be apart. Rings are samples that the chosen candidate took for "
-        "another class while they were held out."
+        "that overlap here may be apart. Rings are samples that the taken candidate mistook "
+        "for another class while they were held out."
     )
     shown = figure_row([_map(results, found)])
     return section("The samples in a plane", words, shown, anchor="map")
 
 
 def mistakes(results: Results) -> Html:
-    """Return the samples that were taken for another class; empty if this is not known."""
+    """Return the samples that were mistaken for another class; empty if this is not known."""
     found = results.examined
     if found is None:
         return Html()
@@ -71,8 +87,8 @@ def mistakes(results: Results) -> Html:
     some = len(found.wrong) < found.n_wrong
     listed = f", of which {len(found.wrong)} are listed" if some else ""
     words = (
-        f"{count_of(found.n_wrong, 'sample')} that the chosen candidate took for another "
-        f"class{listed}; rows count from 0."
+        f"{count_of(found.n_wrong, 'sample')} that the taken candidate mistook for "
+        f"another class{listed}; rows count from 0."
     )
     columns = _columns(found.wrong)
     if "how sure" in columns:
@@ -146,7 +162,7 @@ def _map(results: Results, found: SampleMap) -> Html:
         if wrong.any():
             ax.plot(
                 x[wrong], y[wrong], "o", markersize=8, mfc="none", mec=INK, mew=1.0,
-                label="taken for another class",
+                label="mistaken for another class",
             )  # fmt: skip
         for axis, share, number in ((ax.xaxis, found.shares[0], 1), (ax.yaxis, found.shares[1], 2)):
             axis.set_ticklabels([])
@@ -154,5 +170,6 @@ def _map(results: Results, found: SampleMap) -> Html:
             axis.set_label_text(f"component {number} ({100 * share:.3g} % of the variance)")
         ax.set_aspect("equal", adjustable="datalim")
         legend(ax)
-        said = f"{count_of(len(x), 'sample')}, {int(wrong.sum())} of them taken for another class."
+        mistaken = f"{int(wrong.sum())} of them mistaken for another class"
+        said = f"{count_of(len(x), 'sample')}, {mistaken}."
         return picture.svg("Samples in the plane of two kernel principal components", said)

@@ -1,4 +1,4 @@
-"""Section on the spectrum of the best kernel, and what it says of the size of its space."""
+"""Section on the spectrum of the taken kernel, and what it says of the size of its space."""
 
 from math import lgamma, log, pi
 from typing import TYPE_CHECKING
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def spectrum(results: Results) -> Html:
-    """Return the eigenvalues of the best kernel and their share of the trace.
+    """Return the eigenvalues of the taken kernel and their share of the trace.
 
     It is empty where no eigenvalues were computed.
     """
     if not results.eigenvalues:
         return Html()
-    title = "Eigenvalues of the best kernel"
+    title = "Eigenvalues of the taken kernel"
     values, exact = np.array(results.eigenvalues), results.eigenvalues_exact
     # What a symmetric eigensolver cannot tell from zero (LAPACK Users' Guide, 4.7).
     noise = results.samples.n_samples * np.finfo(np.float64).eps * max(values, default=0.0)

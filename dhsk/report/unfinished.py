@@ -29,11 +29,11 @@ def warning(results: Results) -> Html:
     cells, n = _cells(results), results.unfinished(*results.cells)
     stopped = []
     if n:
-        among = ", the chosen candidate's among them," if results.unfinished(results.best) else ""
+        among = ", the taken candidate's among them," if results.unfinished(results.best) else ""
         share = f"{whole(n)} of {count_of(len(results.rows), 'fit')} on the folds"
         stopped.append(f"{share} ({count_of(len(cells), 'candidate')}){among}")
     if _refit_stopped(results):
-        stopped.append("the refit of the chosen candidate")
+        stopped.append("the refit of the taken candidate")
     if not stopped:
         return Html()
     words = capitalised(f"{' and '.join(stopped)} did not converge. ")

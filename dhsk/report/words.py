@@ -67,15 +67,24 @@ def listed(values: Iterable[float]) -> str:
     return ", ".join(f"{value:g}" for value in values)
 
 
+def mean_and_std(cell: Cell) -> str:
+    """Return them for a sentence, where ± is a standard error: 0.928 (std 0.006)."""
+    return unbroken(f"{score(cell.mean)} (std {_deviation(cell.std)})")
+
+
 def spread(cell: Cell) -> str:
     """Return mean and standard deviation over the folds: 0.928 ± 0.006, never broken."""
     return give_or_take(cell.mean, cell.std)
 
 
 def give_or_take(value: float, deviation: float) -> str:
-    """Return a score and its deviation, which is 0 only if it is: 0.999 ± 0.0004, never broken."""
-    small = 0 < deviation < 0.0005
-    return unbroken(f"{score(value)} ± {f'{deviation:.1g}' if small else score(deviation)}")
+    """Return a score and its deviation: 0.999 ± 0.0004, never broken."""
+    return unbroken(f"{score(value)} ± {_deviation(deviation)}")
+
+
+def _deviation(value: float) -> str:
+    """Return a deviation, which is 0 only if it is: 0.006, 0.0004."""
+    return f"{value:.1g}" if 0 < value < 0.0005 else score(value)
 
 
 def unbroken(text: str) -> str:

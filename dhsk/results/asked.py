@@ -213,10 +213,10 @@ class Output:
         what is free, with `store` for all of that. Larger ones are not written: without `store`
         kernel values are then computed on demand, and with it nothing is begun.
     eigenvalues
-        Whether to compute the leading eigenvalues of the best kernel's matrix, for the report. None
-        for up to 1,000 samples, where they take a tenth of a second; of more they take passes over
-        the matrix, about as long as all fits of a small grid. None are computed on working sets or
-        of low rank.
+        Whether to compute the leading eigenvalues of the taken kernel's matrix, for the report.
+        None for up to 1,000 samples, where they take a tenth of a second; of more they take passes
+        over the matrix, about as long as all fits of a small grid. None are computed on working
+        sets or of low rank.
     baselines
         Whether to score common methods of scikit-learn on the same folds: of sparse counts
         `LinearSVC` on tf-idf and on square roots of proportions, of dense samples `SVC` on scaled

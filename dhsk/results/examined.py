@@ -33,7 +33,7 @@ class RocCurve:
 
 @dataclass(frozen=True)
 class SampleMap:
-    """Two leading kernel principal components of some samples, under the best kernel."""
+    """Two leading kernel principal components of some samples, under the taken kernel."""
 
     samples: tuple[int, ...]
     """Rows of the samples, ascending."""

@@ -56,7 +56,7 @@ class LowRank:
     >>> X = minmax_scale(X)
     >>> found = dhsk.cross_validate(X, y, time_scale=0.3, C=10, low_rank=dhsk.LowRank([20, 80]))
     >>> found
-    CvResult(best: heat s=0.3, rank 20, C = 10; mean accuracy 0.989; 2 candidates, 5 folds)
+    CvResult(taken: heat s=0.3, rank 20, C = 10; mean accuracy 0.989; 2 candidates, 5 folds)
     """
 
     rank: int | Sequence[int]

@@ -123,7 +123,7 @@ class Timings:
 class RunFacts:
     """Samples, plan and spectrum of a cross-validation.
 
-    `eigenvalues` are the leading ones of the best kernel, or lower bounds of them; empty of low
+    `eigenvalues` are the leading ones of the taken kernel, or lower bounds of them; empty of low
     rank. `plan` has pairs (what, value) for people.
     """
 
@@ -159,7 +159,7 @@ class Results(RunFacts):
     """Counts (true, predicted) of `best` over the folds."""
     seconds: Timings
     examined: Examined | None = None
-    """Single samples as the best cell saw them; None if that was not kept."""
+    """Single samples as the taken cell saw them; None if that was not kept."""
     search: tuple[SearchStage, ...] = ()
     """Stages of the search for a time scale; empty if there was none."""
     search_ended: str = ""
@@ -167,9 +167,9 @@ class Results(RunFacts):
     rounds: tuple[SearchRound, ...] = ()
     """Rounds of a search by halving before that on all samples; empty without."""
     test: HeldOutScore | None = None
-    """Score of the best cell, fitted on all samples, on a test set; None without one."""
+    """Score of the taken cell, fitted on all samples, on a test set; None without one."""
     refit: Certificate | None = None
-    """Certificate of the best cell, fitted on all samples; None without that fit."""
+    """Certificate of the taken cell, fitted on all samples; None without that fit."""
     dropped_classes: tuple[FewSamples, ...] = ()
     """Classes that were left out for having too few samples."""
     untrained_classes: tuple[FewSamples, ...] = ()
@@ -183,7 +183,7 @@ class Results(RunFacts):
 
     @cached_value
     def cells(self) -> tuple[Cell, ...]:
-        """The best cell, then the others by their mean; of equals the smaller C, as simpler."""
+        """The taken cell, then the others by their mean; of equals the smaller C, as simpler."""
         others = [cell for cell in self.summary if cell != self.best]
         return (self.best, *sorted(others, key=lambda c: (-c.mean, c.C, c.label)))
 

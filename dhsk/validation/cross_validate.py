@@ -336,7 +336,7 @@ def _refit(
     held_out: HeldOutSamples | None,
     options: CvOptions,
 ) -> dict[str, Any]:
-    """The best cell on all samples: model, certificate, and score on samples held out."""
+    """The taken cell on all samples: model, certificate, and score on samples held out."""
     score, told = None, options.report
     told.what = MODEL
     with told.part(MODEL, 1.0):
@@ -351,7 +351,7 @@ def _refit(
 def _parameters(
     best: Cell, fit: Fitting, class_weight: ClassWeight, low_rank: LowRank | None
 ) -> dict[str, Any]:
-    """Parameters of the estimator that is fitted as the best cell was, but kernel and map."""
+    """Parameters of the estimator that is fitted as the taken cell was, but kernel and map."""
     found: dict[str, Any] = {"C": best.C, "class_weight": class_weight}
     found |= {"tol": float(fit.tol), "zero_rows": fit.zero_rows}
     if low_rank is None:

@@ -41,7 +41,7 @@ class CvOptions(Run):
     stores_fit: bool = True
     """Whether they may, see `dhsk.validation.disk`."""
     eigenvalues: bool | None = None
-    """Whether to compute those of the best kernel; None for few samples only."""
+    """Whether to compute those of the taken kernel; None for few samples only."""
     keeps_fits: bool = True
     """Whether finished fits are kept in the journal, and not only the kernels of which all are."""
 

@@ -1,4 +1,4 @@
-"""The table of what the best cell predicted for each sample while it was held out."""
+"""The table of what the taken cell predicted for each sample while it was held out."""
 
 import csv
 from collections.abc import Iterator, Sequence

@@ -94,7 +94,7 @@ class CvResult(Results):
         ----------
         cell
             A row of `summary_` or `best_by_kernel_`, of which "label", "C" and "rank" are used;
-            None for the best cell.
+            None for the cell that was taken.
 
         Returns
         -------
@@ -137,7 +137,7 @@ class CvResult(Results):
         """
         if self.model_ is None:
             raise AttributeError(
-                "best_estimator_ is there after cross_validate(..., refit=True) only: the best "
+                "best_estimator_ is there after cross_validate(..., refit=True) only: the taken "
                 "candidate was not fitted on all samples"
             )
         import dhsk  # estimators stand above this room; the package's front door knows them
@@ -162,12 +162,12 @@ class CvResult(Results):
 
     def __repr__(self) -> str:
         return (
-            f"CvResult(best: {named(self.best)}; mean {metric(self)} {score(self.best.mean)}; "
+            f"CvResult(taken: {named(self.best)}; mean {metric(self)} {score(self.best.mean)}; "
             f"{len(self.summary)} candidates, {self.folds.n} folds)"
         )
 
     def _repr_html_(self) -> str:
-        """Table of the best cells and heat maps of all, for notebooks."""
+        """Table of the first cells and heat maps of all, for notebooks."""
         return results_html(self, repr(self))
 
     def to_frame(self) -> Any:
