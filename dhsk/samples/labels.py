@@ -192,11 +192,16 @@ def _decoded(array: NDArray[Any], source: str) -> NDArray[np.str_]:
     return np.array(texts, dtype=np.str_)
 
 
+def is_absent(label: Any) -> bool:
+    """Whether a label stands for none, as None, NaN, NaT and pandas' NA do."""
+    # NaN and NaT are not equal to themselves; pandas' NA refuses to be compared.
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
+
+
 def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
     """Find the common type of objects, such as those of a pandas column."""
     for row, label in enumerate(array):
-        # NaN and NaT are not equal to themselves; pandas' NA refuses to be compared.
-        if label is None or type(label).__name__ == "NAType" or bool(label != label):
+        if is_absent(label):
             _refuse_missing(source, row)
     if all(isinstance(label, str) for label in array):
         return array.astype(np.str_)

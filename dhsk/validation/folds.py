@@ -14,6 +14,7 @@ from dhsk.arrays import Indices
 from dhsk.errors import InputError, InputWarning
 from dhsk.results.asked import StratifiedFolds
 from dhsk.samples import check_labels
+from dhsk.samples.labels import is_absent
 from dhsk.samples.zeros import frames_inside
 
 Fold = tuple[Indices, Indices]
@@ -99,8 +100,8 @@ def divide(n: int, y: Any, cv: Any, groups: Any = None) -> Division:
         cv = StratifiedFolds(int(cv))
     labels = check_labels(y, n)
     classes = Classes.of(labels, getattr(cv, "min_class", 1))
-    if groups is not None and np.shape(groups) != (n,):
-        raise InputError(f"groups has the shape {np.shape(groups)} for {n} samples: one for each")
+    if groups is not None:
+        _check_groups(groups, classes, cv)
     splitter, folds = _split(labels, classes, cv, None if groups is None else np.asarray(groups))
     given = getattr(cv, "n_repeats", 1)
     repeats = int(given) if isinstance(given, Integral) else 1
@@ -130,6 +131,32 @@ def _split(labels: NDArray[Any], classes: Classes, cv: Any, groups: Any) -> tupl
     if isinstance(cv, StratifiedFolds):
         splitter = cv.of_repeat(0, grouped=groups is not None)
     return str(splitter), folds
+
+
+def _check_groups(groups: Any, classes: Classes, cv: Any) -> None:
+    """Refuse groups that are not one for each sample, and fewer of them than our own folds."""
+    n = len(classes.codes)
+    if np.shape(groups) != (n,):
+        raise InputError(f"groups has the shape {np.shape(groups)} for {n} samples: one for each")
+    # As objects: numpy would turn the NaN of ["a", nan] into the group "nan".
+    given = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
+    absent = next((row for row, one in enumerate(given.tolist()) if is_absent(one)), None)
+    if absent is not None:
+        raise InputError(
+            f"groups: row {absent} (counted from 0) has no group: fill it in, or drop its sample"
+        )
+    if not isinstance(cv, StratifiedFolds):
+        return
+    found = len(set(given[classes.codes >= 0].tolist()))
+    if found == 1:
+        raise InputError(
+            "all samples are of one group, and no group is divided between folds: two are needed"
+        )
+    if found < cv.n_splits:
+        raise InputError(
+            f"the samples are of {found} groups, fewer than the {cv.n_splits} folds, and no group "
+            f"is divided between folds: give --folds {found} (n_splits={found} in Python)"
+        )
 
 
 def _check_sizes(classes: Classes, folds: int) -> None:

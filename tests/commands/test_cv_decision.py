@@ -67,7 +67,7 @@ def test_model_page_and_predictions_are_of_the_one_to_take(run: Any, samples: An
         if choose == "simplest":
             assert result.confusion == own.confusion
         page = Path(f"{choose}/report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
-        assert f"{'Best' if choose == 'best' else 'Taken'}: {cell.kernel} kernel" in page
+        assert f"{'Best and taken' if choose == 'best' else 'Taken'}: {cell.kernel} kernel" in page
         assert f"{result.best_score_:.3f}" in page
         taken[choose] = cell.kernel
     assert taken == {"simplest": "cosine", "best": "heat"}

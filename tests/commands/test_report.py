@@ -99,7 +99,7 @@ def test_the_commands_on_the_page_give_the_best_cell_again(run: Run, cv: Run, co
     for _, *words in commands:
         assert run(*words)[0] == DONE
     best = json.loads(Path("o/results.json").read_text())["best"]
-    again = json.loads(Path("best/results.json").read_text())
+    again = json.loads(Path("again/results.json").read_text())
     assert len(again["summary"]) == 1
     assert (again["best"]["label"], again["best"]["mean"]) == (best["label"], best["mean"])
     assert len(Path("predicted.csv").read_text().splitlines()) >= 60

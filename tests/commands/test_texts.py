@@ -88,10 +88,10 @@ def test_a_cross_validation_keeps_the_vocabulary(cv: Any, run: Any, posts: None)
     code, out, _ = run("predict", "o/model.dhsk", "new", "--labels", "new", "--out", "p.csv")
     assert (code, "accuracy 1.0000" in out) == (DONE, True)
     page = html.unescape(Path("o/report.html").read_text())
-    command = re.search(r"dhsk (train old.jsonl:text .* --out best.dhsk)", page)
+    command = re.search(r"dhsk (train old.jsonl:text .* --out model.dhsk)", page)
     assert command is not None
     assert run(*shlex.split(command[1]))[0] == DONE  # counts the same words
-    made, kept = (dhsk.HeatSVC.load(name) for name in ("best.dhsk", "o/model.dhsk"))
+    made, kept = (dhsk.HeatSVC.load(name) for name in ("model.dhsk", "o/model.dhsk"))
     assert made.model_.feature_names == kept.model_.feature_names
 
 

@@ -75,7 +75,7 @@ def test_the_page_says_which_is_better_and_by_how_much(page: Path, parsed: Any) 
     """First sentence, table sorted by the mean, differences, kernels, classes, facts."""
     text = parsed(page).text
     assert "3 cross-validations side by side" in text
-    assert "Highest mean accuracy: 0.948 ± 0.006, of tf-idf (linear kernel, C = 10)" in text
+    assert "Highest mean accuracy: 0.948 (std 0.006), of tf-idf (linear kernel, C = 10)" in text
     assert "tf-idf 0.948 0.006 – linear 10" in text
     assert "counts 0.928 0.006 0.020 ± 0.005 cosine 10" in text
     assert "three folds 0.928 0.006 other folds gaussian sigma=2 10" in text

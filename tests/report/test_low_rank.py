@@ -28,7 +28,7 @@ def titles(source: str) -> list[str]:
 @pytest.mark.slow
 def test_the_first_sentence_has_the_rank(page: Any, source: str) -> None:
     """Kernel, rank and C of the winner, the last two never broken over lines."""
-    said = "Best: heat kernel at time scale 1, rank 2,000, C = 10: mean accuracy 0.928 ± 0.006"
+    said = "Best and taken: heat kernel at time scale 1, rank 2,000, C = 10: mean accuracy 0.928"
     assert said in page.text
     blank = "\N{NO-BREAK SPACE}"
     assert f"1, rank{blank}2,000, C{blank}={blank}10: mean" in source
@@ -37,9 +37,9 @@ def test_the_first_sentence_has_the_rank(page: Any, source: str) -> None:
 @pytest.mark.parametrize(
     "tile",
     [
-        "features 2,000 chosen candidate, landmarks by randomly pivoted Cholesky",
+        "features 2,000 taken candidate, landmarks by randomly pivoted Cholesky",
         "trace error 0.00813 share of the kernel matrix not in the features",
-        "gradient norm 0.00021 relative to that at 0, as tol is; chosen candidate, worst fold",
+        "gradient norm 0.00021 relative to that at 0, as tol is; taken candidate, worst fold",
         "total time 3 min 5 s 3.1 s for the features",
     ],
 )
@@ -62,7 +62,7 @@ def test_words_of_exact_classifiers_are_absent(page: Any, source: str) -> None:
         "nan",
     ):
         assert word not in page.text
-    assert {"Capacity", "Eigenvalues of the best kernel"}.isdisjoint(titles(source))
+    assert {"Capacity", "Eigenvalues of the taken kernel"}.isdisjoint(titles(source))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_table_has_rank_error_and_gradient(page: Any) -> None:
 
 def test_the_refit_has_its_facts(page: Any) -> None:
     """Gradient, gap, landmarks, features and trace error of the fit on all samples."""
-    text = page.text.split("Refit of the chosen candidate")[1]
+    text = page.text.split("Refit of the taken candidate")[1]
     assert (
         "converged yes gradient norm 0.00021 of that at 0; the tolerance is 0.001 times the "
         "smaller side's share of the samples duality gap at most 0.00013 of the objective "
@@ -167,7 +167,7 @@ def test_score_and_error_are_drawn_against_rank(page: Any, source: str) -> None:
     assert "What a larger rank brings" in titles(source)
     figure = source.split("What a larger rank brings</h2>")[1].split("</svg>")[0]
     assert figure.count("<svg") == 1
-    for words in ("mean accuracy, best C", "trace error", "best", *HEAT):
+    for words in ("mean accuracy, best C", "trace error", "taken", *HEAT):
         assert f">{words}</text>" in figure
     assert figure.count(">rank</text>") == 2
     assert all(figure.count(f">{rank}</text>") == 2 for rank in ("500", "1,000", "2,000"))

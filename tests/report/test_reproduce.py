@@ -67,7 +67,7 @@ def test_python_gives_the_same_score(
         result.best.kernel, result.best.sigma, result.best.rank
     )  # fmt: skip
     assert pytest.approx(result.best.C) == names["model"].C
-    assert (tmp_path / "best.dhsk").exists()
+    assert (tmp_path / "model.dhsk").exists()
 
 
 @pytest.mark.slow

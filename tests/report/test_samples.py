@@ -33,7 +33,8 @@ def test_all_three_are_on_the_page(results: Any, page_of: Any) -> None:
     assert "component 1 (25 % of the variance)" in page.words
     assert "sample row class taken for how sure doc-7 7 course faculty 1.23" in page.text
     assert (
-        "2 samples that the chosen candidate took for another class; rows count from 0" in page.text
+        "2 samples that the taken candidate mistook for another class; rows count from 0"
+        in page.text
     )
 
 
@@ -65,7 +66,7 @@ def test_of_many_mistakes_some_are_listed(results: Any, page_of: Any) -> None:
     """The count is that of all."""
     text = page_of(results(examined=examined(n_wrong=1234))).text
     assert (
-        "1,234 samples that the chosen candidate took for another class, of which 2 are listed"
+        "1,234 samples that the taken candidate mistook for another class, of which 2 are listed"
         in text
     )
 

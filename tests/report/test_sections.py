@@ -74,7 +74,7 @@ def test_the_score_is_called_as_its_scorer(
     """First sentence, tile, headings, axes and their descriptions use the name of the scorer."""
     data = results(scoring=scoring)
     page = page_of(data)
-    assert f"mean {word} 0.928 ± 0.006 over 5 folds" in page.text
+    assert f"mean {word} 0.928 (std 0.006) over 5 folds" in page.text
     assert heading in sections(written(data))
     assert f"Mean {word} over 5 folds" in page.text
     for said in (word, f"mean {word}", f"Mean {word}, heat", heading):
@@ -105,7 +105,7 @@ def test_scores_may_be_negative(results: Any, written: Any, page_of: Any) -> Non
     page = page_of(data)
     for cell in data["summary"]:
         assert page.words.count(f"−{-cell['mean']:.3f}") >= 2
-    assert "Best: heat kernel at time scale 1, C = 10: mean neg log loss −2.072 ±" in page.text
+    assert "heat kernel at time scale 1, C = 10: mean neg log loss −2.072 (std" in page.text
     assert "−2.500 −2.072" in page.text  # the ends of the colour scale
     assert "-2." not in page.text
     heat_map = written(data).split("<svg")[1]
@@ -164,11 +164,11 @@ def test_a_best_cell_that_did_not_converge_is_told(results: Any, page_of: Any) -
     """The head says that the winner itself is in doubt, on the folds and in its refit."""
     data = stopped(results(refit=REFIT | {"converged": False}), "heat s=1", 10.0, folds=5)
     text = page_of(data).text
-    said = "5 of 60 fits on the folds (1 candidate), the chosen candidate's among them, and the"
-    assert f"{said} refit of the chosen candidate did not converge" in text
-    assert "converged no" in text.split("Refit of the chosen candidate")[-1]
+    said = "5 of 60 fits on the folds (1 candidate), the taken candidate's among them, and the"
+    assert f"{said} refit of the taken candidate did not converge" in text
+    assert "converged no" in text.split("Refit of the taken candidate")[-1]
     only = page_of(results(refit=REFIT | {"converged": False})).text
-    assert "The refit of the chosen candidate did not converge" in only
+    assert "The refit of the taken candidate did not converge" in only
 
 
 @pytest.mark.slow
@@ -178,10 +178,10 @@ def test_capacity_shows_a_mark_for_every_cell(results: Any, written: Any, page_o
     page = page_of(data)
     text = page.text.split("Capacity")[1]
     assert "8 candidates, coloured by kernel." in text
-    assert "The chosen candidate: margin 0.0625, VC bound 258, effective sample size 2.35." in text
+    assert "The taken candidate: margin 0.0625, VC bound 258, effective sample size 2.35." in text
     assert "upper bound" in text
     assert "lower bound" in text
-    assert {"heat", "cosine", "best", "effective sample size"} <= set(page.words)
+    assert {"heat", "cosine", "taken", "effective sample size"} <= set(page.words)
     figure = written(data).split("<h2>Capacity")[1].split("</svg>")[0]
     # 8 cells, the ring, three marks of the legend, and two ticks at least.
     assert figure.count("<use ") >= 8 + 1 + 3 + 2
@@ -206,8 +206,8 @@ def test_cells_without_a_size_have_no_mark(results: Any, page_of: Any) -> None:
     data["summary"][6] |= {"effective": None, "vc": None, "margin": None}
     page = page_of(data)
     assert "11 candidates, coloured by kernel." in page.words
-    assert "best" not in page.words
-    assert "The chosen candidate: margin –, VC bound –, effective sample size –." in page.text
+    assert "taken" not in page.words
+    assert "The taken candidate: margin –, VC bound –, effective sample size –." in page.text
 
 
 @pytest.mark.slow
@@ -236,7 +236,7 @@ def test_the_held_out_test_is_shown(full: Any) -> None:
 
 def test_the_refit_has_its_certificate(full: Any) -> None:
     """Each number of the refit is told, with the tolerance that was asked for."""
-    text = full.text.split("Refit of the chosen candidate")[1]
+    text = full.text.split("Refit of the taken candidate")[1]
     assert (
         "converged yes tol reached 0.0008; tolerance 0.001 duality gap 0.0003 of the "
         "primal objective support vectors 310 margin 0.021 VC bound 1,210 effective sample size "
@@ -257,7 +257,7 @@ def test_parts_that_are_not_there_are_left_out(
     results: Any, written: Any, full_source: str
 ) -> None:
     """Without test, refit and search, or with None for them, there is no trace of them."""
-    absent = {"Held-out test", "Refit of the chosen candidate", "What was tried"}
+    absent = {"Held-out test", "Refit of the taken candidate", "What was tried"}
     text = written(results())
     assert absent.isdisjoint(sections(text))
     assert "held-out" not in text
@@ -267,7 +267,7 @@ def test_parts_that_are_not_there_are_left_out(
 
 def test_lower_bounds_of_eigenvalues_are_called_so(full: Any, page: Any) -> None:
     """Ritz values are named in the text and in both figures; exact ones are not."""
-    assert "lower bounds" not in page.text.split("Eigenvalues of the best kernel")[1]
+    assert "lower bounds" not in page.text.split("Eigenvalues of the taken kernel")[1]
     assert "together at least 70.5 % of the trace (50 % with at most 1)" in full.text
     assert "Ritz values: lower bounds of the eigenvalues" in full.text
     assert "Eigenvalues (lower bounds)" in full.words
@@ -350,7 +350,7 @@ def test_a_grid_of_many_C_is_no_empty_map(results: Any, page_of: Any) -> None:
 def test_a_search_is_told(results: Any, page_of: Any) -> None:
     """Where it ended, and raw C."""
     text = page_of(scaled_results(results)).text.replace("\N{NO-BREAK SPACE}", " ")
-    assert "Best: heat kernel at time scale 4, C = 1e13 (5 / variance)" in text
+    assert "Best and taken: heat kernel at time scale 4, C = 1e13 (5 / variance)" in text
     assert "the outlined candidate is the best." in text
     assert "The search ended: from 2 on the kernel is linear" in text
     assert "0.5, 1.5, 5 / variance" in text
@@ -384,7 +384,7 @@ def test_code_for_the_best_cell(results: Any, page_of: Any, page: Any) -> None:
     text = page_of(data).text
     assert "kernel=dhsk.GaussianKernel(2), class_weight='balanced').fit" in text
     assert "dhsk train 'my counts.npz' --labels LABELS --kernel gaussian --sigma 2 --C 10" in text
-    assert "--class-weight balanced --folds 5 --seed 7 --out best" in text
+    assert "--class-weight balanced --folds 5 --seed 7 --out again" in text
 
 
 def scores_by_fold(data: Any, scores: dict[str, list[float]]) -> Any:
@@ -436,9 +436,9 @@ def test_the_page_is_of_the_one_to_take(results: Any, page_of: Any) -> None:
     said = "Decision: take cosine, C = 1: the simplest kernel within one standard error of the best"
     assert f"{said} (heat s=1, C = 1, 0.0020 ± 0.0073 better)" in text
     assert 'dhsk.HeatSVC(C=1, kernel="cosine").fit(X, y)' in text
-    assert "The chosen candidate first, then by mean" in text
-    said = "the outlined candidate is the one to take, of the simplest kernel within one standard"
-    assert f"{said} error of the highest mean, 0.700 of heat s=1, C = 1." in text
+    assert "The taken candidate first, then by mean" in text
+    said = "the outlined candidate is taken, of the simplest kernel within one standard error"
+    assert f"{said} of the best, 0.700 of heat s=1, C = 1." in text
 
 
 @pytest.mark.slow

@@ -262,7 +262,7 @@ def test_models_predict_labels_of_the_type_that_was_given(
         ({"sample_weight": np.r_[np.nan, np.ones(259)]}, "is nan for sample 0"),
         ({"kernels": []}, "kernels is empty"),
         ({"groups": np.zeros(3)}, r"shape \(3,\) for 260 samples"),
-        ({"groups": np.zeros(260)}, "cannot be split"),
+        ({"groups": np.zeros(260)}, "all samples are of one group"),
         ({"cv": [(np.arange(100), np.arange(99, 200))]}, "1 of the same samples, first 99"),
         ({"cv": [(np.arange(100), [])]}, "fold 0 .*(test samples|name samples)"),
         ({"cv": [(np.arange(100), [260])]}, "fold 0 does not name samples 0 to 259"),

@@ -24,7 +24,7 @@ def test_it_prints_the_winner_on_one_line(result: dhsk.CvResult) -> None:
     rank, cells = ("", 4) if result.low_rank is None else (", rank 8", 8)
     mean = f"{result.best_score_:.3f}"
     expected = (
-        f"CvResult(best: heat s=0.7{rank}, C = 10; mean accuracy {mean}; {cells} candidates, 3"
+        f"CvResult(taken: heat s=0.7{rank}, C = 10; mean accuracy {mean}; {cells} candidates, 3"
     )
     assert repr(result) == f"{expected} folds)"
 
