@@ -28,7 +28,7 @@ from dhsk.errors import (
 )
 from dhsk.execution.heap import use_one_arena
 from dhsk.files import refusal_of
-from dhsk.verbosity import Verbosity, set_verbosity, verbosity
+from dhsk.verbosity import Verbosity, at_work, set_at_work, set_verbosity, verbosity
 
 DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -39,7 +39,9 @@ INTERRUPTED_AT = "interrupted; what is finished is kept: run the same command ag
 
 STOPPED = "interrupted; nothing is kept: run the same command again to start anew"
 
-WITHOUT_CHECKPOINT = ("info", "plan", "predict")
+TOO_EARLY = "interrupted before anything was computed: run the same command again"
+
+WITHOUT_CHECKPOINT = ("info", "kernel", "plan", "predict", "report")
 
 WITHOUT_BEGINNING = frozenset({"-h", "--help", "-q", "--quiet", "--json"})
 """Options of which commands do not say that they begin."""
@@ -56,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     use_one_arena()
     _said.clear()
     set_verbosity(Verbosity.USUAL)
+    set_at_work(False)
     if arguments is None:
         _say_beginning(sys.argv[1:])
     heard: list[int] = []
@@ -199,7 +202,8 @@ def _say_interrupted(arguments: Sequence[str] | None) -> None:
     """Say once what an interrupt leaves of a command."""
     if not _said:
         command = next(iter(sys.argv[1:] if arguments is None else arguments), "")
-        _said.append(STOPPED if command in WITHOUT_CHECKPOINT else INTERRUPTED_AT)
+        kept = INTERRUPTED_AT if at_work() else TOO_EARLY
+        _said.append(STOPPED if command in WITHOUT_CHECKPOINT else kept)
         _say(_said[0])
 
 

@@ -24,7 +24,7 @@ from dhsk.run_progress import (
     within_call,
 )
 from dhsk.units import human_seconds
-from dhsk.verbosity import Verbosity, verbosity
+from dhsk.verbosity import Verbosity, set_at_work, verbosity
 
 Show: TypeAlias = OnProgress | bool | None
 """What is done with events of progress: a function is called, True shows bars. None is silent, but
@@ -70,6 +70,7 @@ def show_progress(progress: Show = True) -> Iterator[OnProgress]:
     ...     sums = G @ np.ones(3)
     Progress(stage='tiles', done=1, total=1)
     """
+    set_at_work(True)
     with passes_shown(progress) as passes:
         yield passes.report
 

@@ -1,4 +1,4 @@
-"""How much the commands say."""
+"""How much the commands say, and whether one is at work."""
 
 from enum import IntEnum
 
@@ -17,6 +17,7 @@ class Verbosity(IntEnum):
 
 
 _now = Verbosity.USUAL
+_works = False
 
 
 def verbosity() -> Verbosity:
@@ -28,3 +29,14 @@ def set_verbosity(value: Verbosity) -> None:
     """Choose what is said from here on."""
     global _now  # noqa: PLW0603  # there is one standard output
     _now = value
+
+
+def at_work() -> bool:
+    """Whether the running command computes what may be kept, no longer loads and checks."""
+    return _works
+
+
+def set_at_work(value: bool) -> None:
+    """Note that what may be kept is computed from here on, or that a command begins."""
+    global _works  # noqa: PLW0603  # one command runs
+    _works = value

@@ -413,7 +413,23 @@ def test_interrupt_is_exit_code_130(run: Any, samples: Any, monkeypatch: Any) ->
 
     monkeypatch.setattr("dhsk.commands.gram.compute_gram", interrupt)
     code, _, err = run("gram", "x.npy", "--out", "g")
-    assert (code, "run the same command again" in err) == (INTERRUPTED, True)
+    said = "interrupted; what is finished is kept: run the same command again to go on"
+    assert (code, said in err) == (INTERRUPTED, True)
+
+
+def test_an_interrupt_before_the_work_promises_nothing(
+    run: Any, samples: Any, monkeypatch: Any
+) -> None:
+    """Nothing is kept where samples are still being opened."""
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dhsk.commands.gram.open_samples_of", interrupt)
+    code, _, err = run("gram", "x.npy", "--out", "g")
+    assert (code, Path("g").exists()) == (INTERRUPTED, False)
+    assert "interrupted before anything was computed: run the same command again" in err
+    assert "kept" not in err
 
 
 @pytest.mark.slow
