@@ -81,7 +81,7 @@ def _below(decision: Decision, one: Comparison) -> object:
 def _verdict(decision: Decision, one: Comparison) -> str:
     """Say what a difference means, by the rule of the decision."""
     if one.cell == decision.best:
-        return "the best"
+        return "the best, and taken" if decision.taken == decision.best else "the best"
     if one.within:
         word = "taken" if one.cell == decision.taken else "as good"
         return f"{word}: within one standard error"

@@ -1,5 +1,6 @@
 """`dhsk cv` without options says which kernel to take; --map auto, and models on tf-idf."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,12 @@ def test_model_page_and_predictions_are_of_the_one_to_take(run: Any, samples: An
         page = Path(f"{choose}/report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
         assert f"{'Best and taken' if choose == 'best' else 'Taken'}: {cell.kernel} kernel" in page
         assert f"{result.best_score_:.3f}" in page
+        rows = [line.split()[:2] for line in run("info", choose)[1].splitlines()]
+        assert ["best", "heat"] in rows
+        assert (["taken", "cosine,"] in rows) == (choose == "simplest")
+        facts = json.loads(run("info", choose, "--json")[1])
+        assert facts["best"]["label"] == decision.best.label
+        assert facts["taken"]["label"] == cell.label
         taken[choose] = cell.kernel
     assert taken == {"simplest": "cosine", "best": "heat"}
 

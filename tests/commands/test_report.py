@@ -103,3 +103,17 @@ def test_the_commands_on_the_page_give_the_best_cell_again(run: Run, cv: Run, co
     assert len(again["summary"]) == 1
     assert (again["best"]["label"], again["best"]["mean"]) == (best["label"], best["mean"])
     assert len(Path("predicted.csv").read_text().splitlines()) >= 60
+
+
+def test_new_samples_are_read_as_those_of_the_run(run: Run, cv: Run, counts: Any) -> None:
+    """The line of `dhsk predict` on the page leaves out labels and ids, as the terminal's does."""
+    rows = [f"s{k},{'ab'[k % 2]},{','.join(map(str, row))}" for k, row in enumerate(counts(40, 4))]
+    Path("t.csv").write_text("\n".join(["id,kind,u,v,w,x", *rows]) + "\n")
+    words = ("--labels", "t.csv:kind", "--id-column", "id", "--kernel", "cosine", "--C", "1")
+    code, out, _ = cv("t.csv", *words, "--model")
+    assert code == DONE
+    page = html.unescape(Path("o/report.html").read_text())
+    (line,) = re.findall("dhsk predict model.dhsk NEW_SAMPLES.*", page)
+    options = " --drop-column kind --id-column id --out predicted.csv"
+    assert line == f"dhsk predict model.dhsk NEW_SAMPLES{options}"
+    assert f"dhsk predict o/model.dhsk t.csv{options}" in out

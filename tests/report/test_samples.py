@@ -29,7 +29,7 @@ def test_all_three_are_on_the_page(results: Any, page_of: Any) -> None:
     assert "faculty against the other" in page.text
     assert "faculty: 0.912" in page.words
     assert "with 37.5 % of their variance" in page.text
-    assert "3 samples, 1 of them taken for another class." in page.words
+    assert "3 samples, 1 of them mistaken for another class." in page.words
     assert "component 1 (25 % of the variance)" in page.words
     assert "sample row class taken for how sure doc-7 7 course faculty 1.23" in page.text
     assert (
@@ -81,6 +81,19 @@ def test_many_curves_have_a_table(results: Any, page_of: Any) -> None:
     assert "class 0: 0.500" in page.words
     assert "class 11: 0.610" not in page.words
     assert "class 11 0.610" in page.text
+
+
+@pytest.mark.slow
+def test_classes_without_a_curve_are_told(results: Any, page_of: Any) -> None:
+    """Those that no fold that knew them has tested, and those that are too many."""
+    names = ["course", "faculty", "rare", "student"]
+    curves = [CURVES[0] | {"positive": name} for name in names[:2]]
+    few = [{"name": "rare", "samples": 1, "folds": 1}]
+    data = results(classes=names, examined=examined(curves=curves, map=None), untrained_classes=few)
+    text = page_of(data).text
+    why = "no fold that was trained with the class has tested it"
+    assert f"Without a curve: rare ({why}). 1 more, of larger areas, have none." in text
+    assert "Without a curve" not in page_of(results(examined=examined())).text
 
 
 @pytest.mark.slow

@@ -351,7 +351,7 @@ def test_a_search_is_told(results: Any, page_of: Any) -> None:
     """Where it ended, and raw C."""
     text = page_of(scaled_results(results)).text.replace("\N{NO-BREAK SPACE}", " ")
     assert "Best and taken: heat kernel at time scale 4, C = 1e13 (5 / variance)" in text
-    assert "the outlined candidate is the best." in text
+    assert "the outlined candidate is the best, and taken." in text
     assert "The search ended: from 2 on the kernel is linear" in text
     assert "0.5, 1.5, 5 / variance" in text
     assert "largest time scale" not in text
@@ -417,12 +417,22 @@ def test_what_the_decision_compares_is_shown(results: Any, page_of: Any) -> None
     assert "beside them mean ± standard deviation" in page.text
     assert "0.700 ± 0.141" in page.text.replace("\N{NO-BREAK SPACE}", " ")
     shown = page.text.partition("The decision compares fold by fold")[2].partition("Code for")[0]
-    assert "verdict heat s=1 1 0.700 – the best cosine 1 0.684" in shown
+    assert "verdict heat s=1 1 0.700 – the best, and taken cosine 1 0.684" in shown
     assert "0.0160 ± 0.0037 worse by 4.4 standard errors linear" in shown
     assert "0.4000 ± 0.0000 worse" in shown
     assert "0.0160 ± 0.0037 below the best" in page.text
     alone = page_of(results(["heat s=1", "heat s=2"]))
     assert "The decision compares" not in alone.text
+
+
+def test_figure_and_table_of_the_folds_have_the_same_cells(results: Any, written: Any) -> None:
+    """Of equal means the simplest, here the larger time, which is not the first by its name."""
+    tied = {"cosine": HARD, "heat s=1": BY_FOLD["cosine"], "heat s=2": BY_FOLD["cosine"]}
+    page = written(scores_by_fold(results(list(tied), C=(1.0,)), tied))
+    figure, _, table = page.partition("by fold</h2>")[2].partition("fold by fold")
+    table = table.partition("</table>")[0]
+    for name, is_shown in (("cosine", True), ("heat s=2", True), ("heat s=1", False)):
+        assert (f"{name}, C = 1" in figure, name in table) == (is_shown, is_shown)
 
 
 def test_the_page_is_of_the_one_to_take(results: Any, page_of: Any) -> None:
@@ -437,6 +447,11 @@ def test_the_page_is_of_the_one_to_take(results: Any, page_of: Any) -> None:
     assert f"{said} (heat s=1, C = 1, 0.0020 ± 0.0073 better)" in text
     assert 'dhsk.HeatSVC(C=1, kernel="cosine").fit(X, y)' in text
     assert "The taken candidate first, then by mean" in text
+    assert "0.0020 ± 0.0073 taken: within one standard error" in text
+    assert "The taken candidate; each sample is predicted by the fold" in text
+    assert "The taken candidate again. Rows are true classes" in text
+    assert "Eigenvalues of the taken kernel" in text
+    assert "Best candidate" not in text
     said = "the outlined candidate is taken, of the simplest kernel within one standard error"
     assert f"{said} of the best, 0.700 of heat s=1, C = 1." in text
 
