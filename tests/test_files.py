@@ -181,6 +181,7 @@ def test_a_writer_whose_part_was_taken_begins_anew(
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     """However a file ends."""
     before = len(list(Path("/proc/self/fd").iterdir()))

@@ -89,6 +89,8 @@ if __name__ == "__main__":
 
 def environment(lacks: set[str], folder: Path) -> dict[str, str]:
     """Variables of a process on a system that lacks something."""
+    if sys.platform != "linux":
+        pytest.skip("takes away what Linux has, and looks into /proc for it")
     path = os.pathsep.join([str(HERE / "lacking"), str(PACKAGE.parent)])
     if "fcntl" in lacks:  # its locks are none for other tests, whose semaphores it would remove
         lacks = lacks | {"/dev/shm"}

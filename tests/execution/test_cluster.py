@@ -2,6 +2,7 @@
 
 import gc
 import json
+import sys
 import threading
 import tracemalloc
 from pathlib import Path
@@ -89,6 +90,7 @@ def listening() -> set[tuple[int, str, int]]:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_workers_do_not_hear_interrupts() -> None:
     """Ctrl-C at a terminal reaches the whole group; the workers leave it to the command."""
 
