@@ -75,7 +75,7 @@ def confusion(results: Results) -> Html:
         "the count and its share of the true class; empty cells are zero."
     )
     matrix = _matrix(results, np.array(results.confusion), "Confusion matrix")
-    return section("What was taken for what", words, matrix, anchor="confusion")
+    return section("Confusion matrix", words, matrix, anchor="confusion")
 
 
 def held_out(results: Results) -> Html:
@@ -87,7 +87,7 @@ def held_out(results: Results) -> Html:
         f"{capitalised(metric(results))} {score(test.score)} on {count_of(test.n, 'sample')} that "
         "took no part in the choice of kernel and C, in "
         f"{duration(test.seconds)}; the folds gave {mean_and_std(results.best)}. Below, every "
-        "class of these samples, and what was taken for what."
+        "class of these samples, and the confusion matrix."
     )
     counts = np.array(test.confusion)
     shown = (
