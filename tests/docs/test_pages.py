@@ -10,6 +10,9 @@ import pytest
 
 from tests.docs.pages import DOCS, RUN, blocks_of, differences, run_commands, run_python
 
+LONGEST_LIMIT = 200
+"""Letters of an item of limits.md."""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
@@ -29,6 +32,14 @@ def test_lines_of_users_of_scikit_learn_are_run() -> None:
     missing = [line for pair in table for line in pair if f" = {line}" not in code]
     assert len(table) >= 10
     assert missing == []
+
+
+def test_each_limit_is_one_line() -> None:
+    """To be read at a glance, and found by a search of lines."""
+    text = (DOCS / "limits.md").read_text(encoding="utf-8").partition("\n## ")[2]
+    lines = [line for line in text.splitlines()[1:] if line and not line.startswith("## ")]
+    assert len(lines) > 50
+    assert [line for line in lines if not line.startswith("- ") or len(line) > LONGEST_LIMIT] == []
 
 
 def test_wrong_pages_are_seen() -> None:
