@@ -40,7 +40,11 @@ SECTIONS: Final[dict[Topic, tuple[str, str]]] = {
     "svm": ("Exact SVMs", "Gaussian kernels; on MNIST ours is the heat kernel."),
     "search": ("Grids and searches", "Several kernels, times and C on the same folds."),
     "texts": ("Texts", "Counts of words, as sparse samples."),
-    "low_rank": ("Low rank", "Features from landmarks, for many samples."),
+    "low_rank": (
+        "Low rank",
+        "Features from landmarks, for many samples, and their trace error (the part of the kernel "
+        "that the features miss).",
+    ),
     "methods": (
         "Ridge and other methods",
         "Regression, spectra, neighbours, graphs and densities. Scores of ridge are errors.",
