@@ -331,6 +331,7 @@ def cv(
             # For commands that come after.
             of_new = table.of_new_samples.without(own_label_column(samples, labels)).words
             reading = {"labels": labels, "options": table.words, "predict": of_new}
+            reading |= {"groups": grid["groups"]}
             result = replace(result, settings=settings | {READING: reading})
             _write(result, opened, out, overwrite=overwrite)
             write_config(out)

@@ -177,6 +177,8 @@ def _commands(results: Results) -> str:
     folds = f"--folds {results.folds.n // results.repeats}"
     folds += "" if "--seed" in given else f" --seed {_setting(results, 'seed', 0)}"
     folds += f" --repeats {results.repeats}" if results.repeats > 1 else ""
+    groups = _reading(results).get("groups")
+    folds += "" if groups is None else f" --groups {quote(groups)}"
     new = _reading(results).get("predict", "")
     scoring = "" if results.scoring == "accuracy" else f" --scoring {results.scoring}"
     return (

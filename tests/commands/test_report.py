@@ -80,14 +80,18 @@ def test_what_is_no_run_is_refused(run: Run, folders: None, words: list[str], sa
 
 
 @pytest.mark.slow
-def test_the_commands_on_the_page_give_the_best_cell_again(run: Run, cv: Run, counts: Any) -> None:
+@pytest.mark.parametrize("more", [(), ("--groups", "my groups.txt")])
+def test_the_commands_on_the_page_give_the_best_cell_again(
+    run: Run, cv: Run, counts: Any, more: tuple[str, ...]
+) -> None:
     """They are run as they stand, with the names of the user's files."""
     X = counts(60, 9)
     X[30:, :3] += 1
     np.save("my x.npy", X)
     Path("y.txt").write_text("up\n" * 30 + "down\n" * 30)
     grid = ("--kernel", "heat,gaussian", "--time-scale", "0.5,1.3", "--folds", "3", "--seed", "4")
-    assert cv("my x.npy", "--labels", "y.txt", *grid)[0] == DONE
+    Path("my groups.txt").write_text("".join(f"{k // 3}\n" for k in range(60)))
+    assert cv("my x.npy", "--labels", "y.txt", *grid, *more)[0] == DONE
     page = Path("o/report.html").read_text()
     block = html.unescape(re.findall("<code>(.*?)</code>", page, flags=re.S)[1])
     for name, own in {"LABELS": "y.txt", "NEW_SAMPLES": "'my x.npy'"}.items():
