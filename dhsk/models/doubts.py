@@ -44,7 +44,7 @@ def doubt_of_exact(model: SvcModel, n: int) -> str | None:
     rows = model.rows
     if not model.kernel.unit_diagonal or not rows.shape[0]:
         return None
-    if _are_equal(rows):
+    if model.kernel.spherical and _are_equal(rows):
         return (
             f"all support vectors are equal to the kernel {model.kernel.label}, which cannot tell "
             "the classes apart: do samples differ in their totals alone, which proportions forget? "

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, save_npz
 import dhsk
 from dhsk.commands.cv_table import print_result
 from dhsk.results.baselines import Baselines
-from dhsk.validation import baselines
+from dhsk.validation import methods
 
 GRID = ("--folds", "3", "--time-scale", "1", "--C", "1")
 
@@ -37,7 +37,7 @@ def test_table_decision_and_page_name_the_best_method(run: Any, words: tuple[str
     result = dhsk.CvResult.from_json("o/results.json")
     best = result.baselines.best_of_each
     assert [one.method for one in best] == sorted(
-        (method.name for method in baselines.OF_COUNTS),
+        (method.name for method in methods.OF_COUNTS),
         key=lambda name: -max(one.mean for one in result.baselines.tried if one.method == name),
     )
     for one in best:

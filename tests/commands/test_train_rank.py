@@ -156,7 +156,8 @@ def interrupted_at(step: int) -> Any:
             if not left:
                 raise KeyboardInterrupt
 
-        yield see
+        with dhsk.show_progress(see) as progress:
+            yield progress
 
     return show
 
