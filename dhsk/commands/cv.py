@@ -330,8 +330,10 @@ def cv(
             result = run_over(run, samples, out, overwrite=overwrite)
             # For commands that come after.
             of_new = table.of_new_samples.without(own_label_column(samples, labels)).words
-            reading = {"labels": labels, "options": table.words, "predict": of_new}
-            reading |= {"groups": grid["groups"]}
+            reading = {
+                "labels": labels, "groups": grid["groups"],
+                "options": table.words, "predict": of_new,
+            }  # fmt: skip
             result = replace(result, settings=settings | {READING: reading})
             _write(result, opened, out, overwrite=overwrite)
             write_config(out)

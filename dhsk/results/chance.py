@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 CLEAR: Final = 2.0
-"""Standard errors of guessing that the best of a search is above it where something was learnt.
-
-The best of a default search of 160 samples without a relation to their labels, twelve permutations,
-was 1.0 to 1.5 above.
-"""
+"""Standard errors of guessing that a score is above it where something was learnt: the best of many
+candidates passes one of them by chance."""
 
 
 class Guessing(NamedTuple):

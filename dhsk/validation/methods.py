@@ -119,8 +119,8 @@ OF_COMPOSITIONS: Final = (
         probabilities=True,
     ),
 )
-"""Beside those of tables. With its best C the mean accuracy on seven tables of microbes was 0.814,
-with log(counts + 1), the usual ratios, 0.815, and that of forests 0.783."""
+"""Beside those of tables. With its best C, of 1 to 1,000, the mean accuracy on seven tables of
+microbes was 0.814, with log(counts + 1), the usual ratios, 0.815, and that of forests 0.783."""
 
 OF_TABLES: Final = (
     Method(
