@@ -236,7 +236,7 @@ class _Trial:
         with closing(workers.run(timed_fit, tasks, ordered=True)) as fits:
             for (fold, _), (fitted, seconds) in zip(cells, fits, strict=True):
                 test = self.grid.folds[fold][1]
-                yield self._in_background(partial(self._score, fitted, test)), seconds
+                yield self._with_few_threads(partial(self._score, fitted, test)), seconds
 
     def _candidate(self, C: float | None, entries: Sequence[tuple[float, float]]) -> Baseline:
         code = self.method.code.replace("{C}", "" if C is None else f"{C:g}")
@@ -251,7 +251,7 @@ class _Trial:
             some = train
         pipeline = self.method.made(self.method.C[-1], trial=True)
         begin = perf_counter()
-        self._in_background(lambda: self.data.fit(pipeline, some, 0).predict(self.data.X[few]))
+        self._with_few_threads(lambda: self.data.fit(pipeline, some, 0).predict(self.data.X[few]))
         spent = perf_counter() - begin
         if self.method.rounds is not None:
             spent *= ROUNDS / TRIAL_ROUNDS
@@ -262,7 +262,9 @@ class _Trial:
         train, test = self.data.train(fold), self.grid.folds[fold][1]
         pipeline = self.method.made(C)
         begin = perf_counter()
-        score = self._in_background(lambda: self._score(self.data.fit(pipeline, train, fold), test))
+        score = self._with_few_threads(
+            lambda: self._score(self.data.fit(pipeline, train, fold), test)
+        )
         return score, perf_counter() - begin
 
     def _score(self, fitted: Any, test: Indices) -> float:
@@ -272,7 +274,7 @@ class _Trial:
         except Exception:  # noqa: BLE001  # a scorer may be anybody's function
             return math.nan
 
-    def _in_background(self, task: Callable[[], Any]) -> Any:
+    def _with_few_threads(self, task: Callable[[], Any]) -> Any:
         """Result of a task on another thread, for which OpenMP has threads of its own."""
 
         def run() -> Any:

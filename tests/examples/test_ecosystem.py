@@ -164,12 +164,14 @@ def test_optuna_searches(files: Path) -> None:
 
 
 def test_mlflow_keeps_a_model_without_pickles(files: Path) -> None:
-    """The artifact is the file of `save`, and the page beside it."""
+    """What is logged is the file of `save` and code that reads it; the page is an artifact."""
     pytest.importorskip("mlflow", reason="mlflow is not installed")
     out = said([FOLDER / "track.py", "x.npy", "y.txt"], files)
     (right,) = re.findall(r"its own samples: ([\d.]+)", out)
-    (model,) = files.rglob("model.dhsk")
-    assert (model.parent / "report.html").exists()
-    assert not [file for file in model.parent.rglob("*") if file.suffix in (".pkl", ".pickle")]
+    (model,), pages = files.rglob("model.dhsk"), list(files.rglob("report.html"))
+    assert len(pages) == 1
+    logged = {file.name for file in model.parents[1].rglob("*") if file.is_file()}
+    assert {"MLmodel", "served.py", "model.dhsk"} <= logged
+    assert not [name for name in logged if name.endswith((".pkl", ".pickle"))]
     X, y = np.load(files / "x.npy"), (files / "y.txt").read_text().split()
     assert float(right) == pytest.approx(dhsk.HeatSVC.load(model).score(X, y), abs=5e-5)
