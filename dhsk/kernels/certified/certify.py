@@ -35,12 +35,16 @@ class ErrorBound:
     """Of 1 - K, relative to it, everywhere; of forms in float64."""
 
 
+_NOTHING_PROVEN: Final = ErrorBound(math.inf, math.inf)
+
+
 def proven_bound(
     locals_: Sequence[Local],
     exact: tuple[arb_poly, arb_poly],
     rounded: Candidate,
     factors: tuple[float, ...],
     coefficient_roundings: int,
+    allowed: ErrorBound = _NOTHING_PROVEN,
 ) -> ErrorBound:
     """Bound the error of a form on intervals, under `ctx.workprec(WORK_BITS)`.
 
@@ -57,17 +61,21 @@ def proven_bound(
     `locals_` are h on neighbouring intervals up to c = 1, without the part of the factors, whose
     u_j are `factors`. The quotient of the polynomials `exact` stands for h: with the coefficients
     that `rounded` has, or with those before rounding if `coefficient_roundings` is 1 and not 0.
+    Once roundings alone make an error of more than is `allowed`, that is given.
     """
     if not _is_normal(rounded):
-        return ErrorBound(math.inf, math.inf)
-    arithmetic = _arithmetic(rounded)
+        return _NOTHING_PROVEN
+    left = locals_[0].piece.left
     relative = absolute = difference = 0.0
-    for local in locals_:
-        cells = _cells(local, exact, rounded, factors, coefficient_roundings, locals_[0].piece.left)
-        relative = max(relative, float((cells.error * cells.promised).max()) * _SLACK)
-        absolute = max(absolute, float((cells.error * np.exp(-cells.fall[1:])).max()) * _SLACK)
-        difference = max(difference, float(cells.in_exponent.max()) * _SLACK)
-    difference += EXPM1_ERROR + 3 * (len(factors) + 1) * arithmetic.unit
+    for local in reversed(locals_):  # roundings weigh most where K is largest
+        cells = _cells(local, rounded, factors, coefficient_roundings, left)
+        least = cells.bound(0.0, 0.0)
+        if least.absolute > allowed.absolute or least.relative > allowed.relative:
+            return least
+        own = cells.bound(*_approximation_error(local, *exact, left))
+        relative, absolute = max(relative, own.relative), max(absolute, own.absolute)
+        difference = max(difference, own.difference)
+    difference += EXPM1_ERROR + 3 * (len(factors) + 1) * _arithmetic(rounded).unit
     return ErrorBound(absolute, relative, difference)
 
 
@@ -88,17 +96,18 @@ def proven_derivative_bound(
     stay what they are there, and dK/dt is at most 2/(1-c) of what it is there (see `rate`).
     """
     if not (_is_normal(kernel) and _is_normal(rate)):
-        return ErrorBound(math.inf, math.inf)
+        return _NOTHING_PROVEN
     left, unit = locals_[0].piece.left, _arithmetic(rate).unit
     relative = absolute = 0.0
     for local, rate_local in zip(locals_, rates, strict=True):
-        cells = _cells(local, as_exact(kernel), kernel, factors, 0, left)
+        cells = _cells(local, kernel, factors, 0, left)
+        of_kernel = cells.error(_approximation_error(local, *as_exact(kernel), left)[0])
         points, of_rate = cells.points, _exponent(rate_local, cells.points)
         _, missed = _approximation_error(rate_local, *as_exact(rate), left)
         roundings = _roundings(rate_local, points, left, of_rate, rate, 0)
         in_rate = (missed + unit * roundings) / of_rate[1:]
-        error = np.expm1((np.log1p(cells.error) + np.log1p(in_rate) + unit) * _SLACK)
-        relative = max(relative, float((error * cells.promised).max()) * _SLACK)
+        error = np.expm1((np.log1p(of_kernel) + np.log1p(in_rate) + unit) * _SLACK)
+        relative = max(relative, float((error * cells.promised(of_kernel)).max()) * _SLACK)
         d = (ONE - points) / ONE
         largest = np.exp(-cells.fall[1:]) * of_rate[1:] * d[:-1]
         absolute = max(absolute, float((error * largest).max()) * _SLACK)
@@ -128,39 +137,51 @@ def _arithmetic(rounded: Candidate) -> Arithmetic:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """Errors of a form on the cells of a piece: each bounds all between two points."""
+    """Cells of a piece, by whose ends all errors between two points are bounded."""
 
     points: Floats
     fall: Floats
     """-log K at the points."""
-    error: Floats
-    """Relative error of K."""
-    in_exponent: Floats
-    """Relative error of h."""
-    promised: NDArray[np.bool_]
-    """Whether a relative error is promised."""
+    h: Floats
+    """The exponent's h at the points."""
+    roundings: Floats
+    """Error of h by rounding, in units of it, in each cell."""
+    unit: float
+    fixed: float
+    """Relative error of K by what follows the exponent."""
+
+    def error(self, missed: float) -> Floats:
+        """Relative error of K, if the approximation misses log K by so much."""
+        d = (ONE - self.points[:-1]) / ONE
+        return np.expm1((missed + _LN2 * d * self.unit * self.roundings) * _SLACK) + self.fixed
+
+    def promised(self, error: Floats) -> NDArray[np.bool_]:
+        """Whether a relative error of K is promised."""
+        # Twice too large, values from 1e-291 down come out below 1e-290, as promised.
+        return (self.fall[1:] < _UNRESOLVED) | (error > 1.0)
+
+    def bound(self, missed: float, missed_of_h: float) -> ErrorBound:
+        """Largest errors of K, and of h in place of 1 - K."""
+        error = self.error(missed)
+        absolute = float((error * np.exp(-self.fall[1:])).max()) * _SLACK
+        relative = float((error * self.promised(error)).max()) * _SLACK
+        in_exponent = (missed_of_h + self.unit * self.roundings) / self.h[1:]
+        return ErrorBound(absolute, relative, float(in_exponent.max()) * _SLACK)
 
 
 def _cells(
     local: Local,
-    exact: tuple[arb_poly, arb_poly],
     rounded: Candidate,
     factors: tuple[float, ...],
     coefficient_roundings: int,
     left: int,
 ) -> _Cells:
     arithmetic = _arithmetic(rounded)
-    missed, missed_of_h = _approximation_error(local, *exact, left)
     points = np.linspace(local.piece.left, local.piece.right, _CELLS + 1)
-    d, h = (ONE - points) / ONE, _exponent(local, points)
+    h, fall = _exponent(local, points), minus_log(local, factors, points)
     roundings = _roundings(local, points, left, h, rounded, coefficient_roundings)
     fixed = arithmetic.exp2_error + 3 * len(factors) * arithmetic.unit
-    error = np.expm1((missed + _LN2 * d[:-1] * arithmetic.unit * roundings) * _SLACK) + fixed
-    fall = minus_log(local, factors, points)
-    # Twice too large, values from 1e-291 down come out below 1e-290, as promised.
-    promised = (fall[1:] < _UNRESOLVED) | (error > 1.0)
-    in_exponent = (missed_of_h + arithmetic.unit * roundings) / h[1:]
-    return _Cells(points, fall, error, in_exponent, promised)
+    return _Cells(points, fall, h, roundings, arithmetic.unit, fixed)
 
 
 def _roundings(

@@ -231,7 +231,7 @@ def out_of_reach(
 ) -> AccuracyError:
     """Make the error to raise if no form is proven, or seen, as right as promised."""
     dim, time = exponent.series.dim, exponent.series.time
-    reached = f"{proven:.1g} is proven" if proven < math.inf else f"{seen:.1g} is seen"
+    reached = f"{proven:.1g} could be proven" if proven < math.inf else f"{seen:.1g} is seen"
     return AccuracyError(
         f"the {what} of dim={dim} at time={time:.6g} cannot be proven right to {promised:g} in"
         f" {number} (of the forms tried, at best {reached}): use a larger time, {2 * time:.3g} say"
@@ -271,7 +271,8 @@ def _certified_double(
 ) -> Form:
     candidate = rounded_candidate(locals_, fit, np.float64, shape, share)
     offset, p, q = candidate
-    error = proven_bound(locals_, as_exact(candidate), candidate, factors, 0)
+    allowed = ErrorBound(math.inf, RELATIVE_BOUND)
+    error = proven_bound(locals_, as_exact(candidate), candidate, factors, 0, allowed)
     error = replace(error, absolute=max(error.absolute, LOWEST))
     slopes = np.array(factors, dtype=np.float64)
     left = locals_[0].piece.left / ONE
@@ -302,7 +303,8 @@ def _certified_single(locals_: Sequence[Local], fit: Rational, shape: Shape) -> 
     candidate = rounded_candidate(locals_, fit, np.float32, shape)
     offset, p, q = candidate
     exact = fit.numerator, fit.denominator
-    error = proven_bound(locals_, exact, candidate, (), 1)
+    allowed = ErrorBound(ABSOLUTE_BOUND_SINGLE, math.inf)
+    error = proven_bound(locals_, exact, candidate, (), 1, allowed)
     left = locals_[0].piece.left
     if left > -ONE:  # K is held constant below
         error = ErrorBound(max(error.absolute, 2.0 ** (1 - _LOWEST_SINGLE_BITS)), error.relative)
