@@ -179,3 +179,14 @@ def _folder() -> Path:
 
 
 _turn: Final = _Turn()
+
+
+@compiled()
+def assign(target: Any, source: Any) -> None:
+    """Copy an array to one of the same length.
+
+    Within compiled functions, in place of ``target[:] = source``: numba compiles the message of
+    lengths that differ with that, strings and all, 2 to 4 s for each pair of types.
+    """
+    for i in range(len(target)):
+        target[i] = source[i]

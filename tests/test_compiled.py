@@ -1,5 +1,6 @@
 """Functions are compiled once for all processes that start together."""
 
+import ast
 import errno
 import fcntl
 import os
@@ -15,6 +16,9 @@ from numba.core.caching import IndexDataCacheFile
 from dhsk import compiled
 from dhsk.clock import WorkingClock
 from dhsk.compiled import LOCK_NAME
+from tests.parsed import parsed
+
+PACKAGE = Path(compiled.__file__).parent
 
 PROCESSES = 3
 
@@ -255,3 +259,27 @@ def test_the_pass_of_heat_kernels_is_compiled_once_a_machine(tmp_path: Path) -> 
         for _ in range(2)
     ]  # fmt: skip
     assert compiled_by == ["1", "0"]
+
+
+def is_compiled(function: ast.FunctionDef) -> bool:
+    """Whether numba compiles it."""
+    return any(
+        isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "compiled"
+        for one in function.decorator_list
+    )
+
+
+def test_no_slice_is_assigned_to() -> None:
+    """`assign` does that: numba compiles messages with it, for seconds of each first run."""
+    found, functions = [], 0
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for function in parsed(file):
+            if not (isinstance(function, ast.FunctionDef) and is_compiled(function)):
+                continue
+            functions += 1
+            for node in ast.walk(function):
+                targets = node.targets if isinstance(node, ast.Assign) else []
+                if any(isinstance(part, ast.Slice) for one in targets for part in ast.walk(one)):
+                    found.append(f"{file.name}:{node.lineno}")
+    assert functions > 40
+    assert found == []

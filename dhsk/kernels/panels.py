@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from dhsk.arrays import Rows, blocks
-from dhsk.compiled import compiled
+from dhsk.compiled import assign, compiled
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.simd import Vector, VectorCode, cgutils
 
@@ -166,4 +166,4 @@ def _multiply(row: Any, starts: Any, panels: Any, first: int, out: Any) -> None:
                 _sum(row, span, (numbers, base), (target, i * columns + column))
             else:
                 _sum(row, span, (numbers, base), (last, 0))
-                out[i, column:] = last[: columns - column]
+                assign(out[i, column:], last)

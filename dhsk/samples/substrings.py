@@ -230,7 +230,7 @@ def _pack_wide(
                 row += 1
         if string < len(ends):
             if low == 0:  # the empty substring at the end
-                codes[row, :] = 0
+                codes[row].fill(0)
                 row += 1
             row_ends[string], first = row, end
     return row

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
-from dhsk.compiled import compiled
+from dhsk.compiled import assign, compiled
 from dhsk.solvers.dual import (
     Dual,
     Fit,
@@ -73,7 +73,7 @@ def _solve(
         diagonal[i] = K[i, i]
     for c in range(columns):
         box, part = boxes[c], slice(c, c + 1)
-        f[c] = sign
+        assign(f[c], sign)
         signed, steps = sign * box, 0
         bounds = np.minimum(signed, 0.0), np.maximum(signed, 0.0)
         if c % chain:
@@ -94,7 +94,8 @@ def _solve(
             if done == chunk:
                 return False, b, found
             steps += done
-        found[c, :5], found[c, 5] = certificate(sign, box, b[c], f[c]), steps
+        assign(found[c, :5], certificate(sign, box, b[c], f[c]))
+        found[c, 5] = steps
     return True, b, found
 
 
@@ -112,6 +113,6 @@ def _climb(
     b, f = state
     steps, _ = ascend_in_chunk(K, diagonal, bounds, b[0], f[0], (tol, 0.0), most)
     settle(b[0], *bounds)
-    f[0] = sign
+    assign(f[0], sign)
     subtract_products(K, b, f)
     return steps

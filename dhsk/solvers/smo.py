@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
-from dhsk.compiled import compiled
+from dhsk.compiled import assign, compiled
 from dhsk.solvers.newton import newton_steps, steps_between
 from dhsk.solvers.simd import BLOCK, SMALLEST_CURVATURE, gain_of_block, update_block
 
@@ -185,7 +185,7 @@ def ascend_in_chunk(
     """Compiled part of `ascend`."""
     state = begin_steps(gradient, K.shape[1], bounds, b, limits[1])
     steps, highest, lowest = _steps(K, diagonal, bounds, b, state, limits, max_steps)
-    gradient[:] = state[0][: len(gradient)]
+    assign(gradient, state[0])
     return steps, highest - lowest
 
 
@@ -197,7 +197,7 @@ def begin_steps(
     n, dtype, (lower, upper) = len(b), gradient.dtype, bounds
     f, grow = np.zeros(length, dtype), np.full(length, -np.inf, dtype)
     shrink = np.full(length, np.inf, dtype)
-    f[:n] = gradient
+    assign(f[:n], gradient)
     for k in range(n):
         grow[k], shrink[k] = gates(b[k], lower[k], upper[k], zone)
     return f, grow, shrink
