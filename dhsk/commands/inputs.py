@@ -247,7 +247,7 @@ def check_out(out: Place, *inputs: str | Place | None) -> None:
         raise InputError(f"the folder {folder} for --out does not exist: create it")
     check_writable(folder)
     for whole in map(str, filter(None, inputs)):
-        if any(_is_same_file(out, path) for path in (whole, whole.rpartition(":")[0])):
+        if any(_is_same_file(out, path) for path in (whole, *(file for file, _ in _splits(whole)))):
             raise InputError(f"--out {out} is the input {whole} and would replace it: name another")
 
 
@@ -292,7 +292,13 @@ def label_words(source: str, labels: str | None) -> str:
 
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
     """Column of the samples' own table that holds labels or groups, hence no feature; or empty."""
-    file, _, column = (labels or "").rpartition(":")
-    if not column or not file.lower().endswith(OF_COLUMNS):
-        return ()
-    return (column,) if file == source or _is_same_file(Path(file), source) else ()
+    for file, column in _splits(labels or ""):
+        own = file == source or _is_same_file(Path(file), source)
+        if column and own and file.lower().endswith(OF_COLUMNS):
+            return (column,)
+    return ()
+
+
+def _splits(text: str) -> Iterator[tuple[str, str]]:
+    """FILE and KEY at each colon: names of both may have some."""
+    return ((text[:at], text[at + 1 :]) for at, letter in enumerate(text) if letter == ":")

@@ -83,20 +83,22 @@ def test_labels_from_a_column_of_the_samples(run: Any, samples: Any) -> None:
     assert json.loads(Path("o/results.json").read_text())["samples"]["dim"] == 12
 
 
-@pytest.mark.parametrize("path", ["x.csv", "./x.csv"])
+@pytest.mark.parametrize(
+    ("path", "column"), [("x.csv", "kind"), ("./x.csv", "kind"), ("x.csv", "Q1: kind:")]
+)
 def test_labels_and_groups_are_no_features(
-    path: str, cv: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: str, column: str, cv: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A label is that of its group here: either would tell all. The file may be named otherwise."""
+    """A label is that of its group here: either would tell all. Names may have colons."""
     values = np.random.default_rng(0).integers(1, 99, (120, 2)).tolist()
-    lines = ["a,b,patient,kind"] + [
+    lines = [f"a,b,patient,{column}"] + [
         f"{a},{b},{n % 30},{n % 30 // 15}" for n, (a, b) in enumerate(values)
     ]
     monkeypatch.chdir(tmp_path)
     Path("x.csv").write_text("\n".join(lines))
     code, _, err = cv(
-        "x.csv", "--labels", f"{path}:kind", "--groups", f"{path}:patient", "--kernel", "gaussian",
-        "--C", 1, "--folds", 3,
+        "x.csv", "--labels", f"{path}:{column}", "--groups", f"{path}:patient",
+        "--kernel", "gaussian", "--C", 1, "--folds", 3,
     )  # fmt: skip
     assert code == DONE, err
     assert json.loads(Path("o/results.json").read_text())["samples"]["dim"] == 2

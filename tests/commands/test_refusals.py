@@ -150,6 +150,7 @@ REFUSED = {
     "tol": ("cv x.npy --labels y.txt --tol -1 --out o", "tol must be positive"),
     "labels for the model": ("train x.npy --labels y.txt --out y.txt", "is the input y.txt"),
     "column of samples": ("train x.npy:a --labels y.txt --out ./x.npy", "is the input x.npy:a"),
+    "key with a colon": ("train x.npy:a:b --labels y.txt --out x.npy", "is the input x.npy:a:b"),
     "model for predictions": ("predict y.txt x.npy --out y.txt", "is the input y.txt"),
     "file for a folder": ("cv x.npy --labels y.txt --out x.npy/o", "Not a directory"),
     "long name": (f"train x.npy --labels y.txt --out {'o' * 300}", "File name too long"),
