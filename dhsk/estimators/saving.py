@@ -13,7 +13,7 @@ from dhsk.estimators.documentation import describe
 from dhsk.kernels import Kernel
 from dhsk.models.files import FittedState, Loaded, load_any, read_by, save_fitted
 from dhsk.objects.places import Place
-from dhsk.samples.memory import as_table, refuse_anndata, refuse_gram, refuse_texts
+from dhsk.samples.memory import as_table, refuse_anndata, refuse_gram, refuse_lists, refuse_texts
 from dhsk.samples.names import names_in, table_in_order
 
 _OF_A_MACHINE: Final = ("memory", "client", "store", "journal")
@@ -148,7 +148,9 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         refuse_anndata(X)
         refuse_gram(X)
         refuse_texts(X, type(self).__name__)
-        X = self._in_order(as_table(X), reset=options.get("reset", True))
+        X = as_table(X)
+        refuse_lists(X)
+        X = self._in_order(X, reset=options.get("reset", True))
         found = validate_data(self, X, accept_sparse="csr", **options)
         if options.get("y_numeric"):  # None becomes NaN after scikit-learn's own check
             assert_all_finite(found[1], input_name="y")

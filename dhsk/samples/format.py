@@ -3,6 +3,7 @@
 A format is a module with a `Format`, and its line in the table `readers.FORMATS`.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ LABELS: Final = (LABEL_FIELD, "labels", "class", "target", "category", "outcome"
 SHOWN: Final = 8
 """Largest number of columns, or arrays, in a description."""
 
+_NUMBERS: Final = re.compile(r"\s*[\[(](\s*[-+]?\d*\.?\d+(e[-+]?\d+)?[,;\s]+){3}")
+"""How vectors begin that were written as text, as pandas does."""
+
 
 class Documents(ABC):
     """Texts in their order, which can be read several times; one is in memory."""
@@ -45,10 +49,16 @@ class Documents(ABC):
         return f"{self.source}: row {row} (counted from 0)"
 
     def sound_texts(self) -> Iterator[str]:
-        """Yield the texts; InputError for one of a binary file."""
+        """Yield the texts; InputError for one of a binary file, and for lists of numbers."""
         for row, text in enumerate(self.texts()):
             if "\0" in text:
                 self.refuse_nul(row)
+            if row == 0 and _NUMBERS.match(text):
+                begin = " ".join(text[:30].split())
+                raise InputError(
+                    f"{self.place(row)} is a list of numbers written as text, {begin}…: write "
+                    "them as columns of numbers, or as a list column of Parquet"
+                )
             yield text
 
     def refuse_nul(self, row: int) -> NoReturn:

@@ -113,7 +113,10 @@ def check_labels(
     if isinstance(y, str):
         raise InputError(f"{source}: {y!r} is a text, dhsk.read_labels reads those of a file")
     if array.ndim != 1:
-        raise InputError(f"{source}: shape {array.shape} is not one label per sample, (n_samples,)")
+        raise InputError(
+            f"{source}: shape {array.shape} is not one label per sample, (n_samples,): if these "
+            "are the samples, give the labels by --labels, or as y"
+        )
     if array.size != n_samples:
         raise InputError(
             f"{source}: {array.size} labels for {n_samples} samples, but one per sample is needed"

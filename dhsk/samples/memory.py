@@ -71,6 +71,26 @@ def refuse_texts(X: Any, name: str) -> None:
         )
 
 
+def refuse_lists(X: Any) -> None:
+    """Refuse a list in each row, as embeddings in one column of a table are."""
+    if isinstance(X, list | tuple | str | Mapping):
+        return
+    try:
+        first = np.asarray(X[:1])
+    except (TypeError, KeyError, IndexError, ValueError):  # no rows to look at
+        return
+    if first.dtype.kind != "O" or first.ndim not in (1, 2):
+        return
+    names = columns_of(X) if first.ndim == 2 else ()
+    for place, value in enumerate(first.flat):
+        if hasattr(value, "__len__") and not isinstance(value, str | bytes):
+            own = f"[{names[place]!r}]" if len(names) else ""
+            raise InputError(
+                f"X{own} holds a list of {len(value)} values in each row, and samples are rows of "
+                f"numbers: give np.stack(X{own}.to_numpy())"
+            )
+
+
 def refuse_gram(X: Any) -> None:
     """Refuse a Gram matrix as samples: its rows would be taken for features."""
     if hasattr(X, "tiling") and hasattr(X, "description"):
@@ -113,6 +133,7 @@ def from_table(X: Any, drop_columns: Sequence[str] = (), id_column: str | None =
     ids = getattr(X, "index", None) if id_column is None else list(map(str, X[id_column]))
     if left_out:
         X = some_columns(X, [name for name in columns if name not in left_out])
+    refuse_lists(X)
     dtypes = getattr(X, "dtypes", ())
     if hasattr(X, "sparse") and len(dtypes) and all(hasattr(d, "fill_value") for d in dtypes):
         matrix = X.sparse.to_coo().tocsr()

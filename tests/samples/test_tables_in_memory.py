@@ -168,3 +168,32 @@ def test_absent_values_of_nullable_columns_are_named() -> None:
     frame["c"] = pd.array([1.5, 2.5, None], dtype=object)
     with pytest.raises(InputError, match=r"column '[bc]' of .* has no value in some rows: fill it"):
         dhsk.open_samples(frame)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "series", "arrow", "arrow column", "polars"])
+@pytest.mark.parametrize(
+    "use",
+    [lambda X, y: dhsk.SVC().fit(X, y), lambda X, y: dhsk.cross_validate(X, y, C=[1], cv=2)],
+    ids=["estimator", "search"],
+)
+def test_lists_in_a_column_are_refused_with_what_reads_them(
+    kind: str, use: Any, rng: np.random.Generator
+) -> None:
+    """Embeddings are kept so; the line of the message gives the samples."""
+    E, y = rng.standard_normal((12, 3)), np.arange(12) % 2
+    rows: list[list[float]] = E.tolist()
+    if kind == "polars":
+        X = pytest.importorskip("polars", reason="polars is not installed").DataFrame({"e": rows})
+    else:
+        whole = pa.table({"e": rows}) if kind.startswith("arrow") else pd.DataFrame({"e": rows})
+        X = whole["e"] if kind in ("series", "arrow column") else whole
+    with pytest.raises(InputError, match="holds a list of 3 values in each row") as found:
+        use(X, y)
+    line = str(found.value).rpartition("give ")[2]
+    np.testing.assert_array_equal(eval(line, {"np": np, "X": X}), E)
+
+
+def test_lists_in_a_column_that_is_left_out(frame: pd.DataFrame) -> None:
+    """They are no samples, whatever they hold."""
+    frame["kind"] = [[1, 2]] * len(frame)
+    assert dhsk.open_samples(frame, drop_columns=["kind", "who"]).shape == (8, 2)

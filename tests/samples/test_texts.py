@@ -330,3 +330,11 @@ def test_one_word_is_one_feature_whatever_the_table(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,text\n1,alpha text alpha\n")
     (sparse,) = dhsk.open_samples(tmp_path / "t.csv", vectorizer=known).blocks(5)
     assert sparse.toarray().tolist() == [[2, 1]]
+
+
+@pytest.mark.parametrize("text", ["[0.1, -0.03, 2e-05, 1.0]", "[ 0.12 -0.1\n  0.6  1. ]"])
+def test_vectors_that_were_written_as_text_are_refused(text: str) -> None:
+    """Their digits would be counted as words."""
+    with pytest.raises(InputError, match=r"is a list of numbers written as text, .*list column"):
+        dhsk.open_samples([text, "[1, 2]"])
+    assert dhsk.open_samples(["[1] as they say", "[2, 3] too, so two"]).shape[0] == 2
