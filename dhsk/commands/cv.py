@@ -128,7 +128,7 @@ SETTINGS: Final = (
         ),
         ranks_row,
         *LANDMARKS,
-        multi_class_row("; auto: in a search both, else ovo.", "auto"),
+        multi_class_row("; auto: in a search both, else ovr above ten classes.", "auto"),
         option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
         option(
             "--tol",

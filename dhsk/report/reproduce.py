@@ -98,8 +98,7 @@ def _estimator_arguments(results: Results) -> list[str]:
     best = _plain(results.best)
     own = [] if best.rank is None else [f"{best.rank}"]
     own.append(f"C={_exact(best.C)}")
-    way = _way(results, best)
-    own += [f"multi_class={way!r}"] if way else []
+    own += _multi_class(results)
     if best.kernel == "heat" and best.time_scale is not None:
         own.append(f"time_scale={_exact(best.time_scale)}")
     else:
@@ -132,8 +131,9 @@ def _way(results: Results, cell: Cell) -> str:
 
 
 def _multi_class(results: Results) -> list[str]:
-    """Return the argument of fits against the rest; none of pairs of classes."""
-    return ["multi_class='ovr'"] if is_rest(results.best.kernel) else []
+    """Return the argument of the fits of three classes and more."""
+    way = _way(results, results.best)
+    return [f"multi_class={way!r}"] if way else []
 
 
 def _indefinite(cell: Cell) -> Indefinite:

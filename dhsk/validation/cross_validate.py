@@ -153,8 +153,9 @@ def cross_validate(
     multi_class
         Exact fits of three classes and more: "ovo", each pair of classes, or "ovr", each class
         against the rest, whose kernels are called "heat, one-vs-rest", ... "auto" tries both where
-        times are searched for, from 64 classes on "ovr" alone, and elsewhere it is "ovo". A sample
-        has the weight of its own class in all fits.
+        times are searched for, from 64 classes on "ovr" alone. Elsewhere it is "ovo" up to ten
+        classes and "ovr" above, as in `HeatSVC`. A sample has the weight of its own class in all
+        fits.
     search
         How the search without `time_scale` and `kernels` goes on 5,000 samples or more. "halving":
         everything is tried on a sample of 1,000 to 3,000, where that is expected to save time, and

@@ -26,7 +26,13 @@ from dhsk.planning.fits import exact_seconds
 from dhsk.results.parts import FewSamples, Splitting
 from dhsk.samples import Samples, SphereMap
 from dhsk.samples.variance import width_of
-from dhsk.solvers.problems import MULTI_CLASS, MultiClass, check_multi_class, classes_of_problems
+from dhsk.solvers.problems import (
+    MULTI_CLASS,
+    MultiClass,
+    check_multi_class,
+    classes_of_problems,
+    way_of_model,
+)
 from dhsk.validation.folds import Division, Fold
 from dhsk.validation.scores import (
     Scorer,
@@ -177,16 +183,13 @@ def ways_of(
 ) -> tuple[MultiClass, ...]:
     """Fits of several classes that are tried.
 
-    "auto" is one-vs-one, but in a search both, or one-vs-rest alone if there are too many pairs.
+    "auto" is in a search both, or one-vs-rest alone if there are too many pairs; else that of a
+    single model.
     """
     check_multi_class(multi_class)
-    if n_classes == 2:
-        return ("ovo",)
-    if multi_class == "auto":
-        if search and comb(n_classes, 2) > MANY_PAIRS:
-            return ("ovr",)
-        return MULTI_CLASS if search else ("ovo",)
-    return (multi_class,)
+    if multi_class == "auto" and search and n_classes > 2:
+        return ("ovr",) if comb(n_classes, 2) > MANY_PAIRS else MULTI_CLASS
+    return (way_of_model(multi_class, n_classes),)
 
 
 def make_grid(

@@ -1,5 +1,6 @@
 """`--multi-class`: fits of each class against the rest at the command line."""
 
+import html
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +61,13 @@ def test_many_classes_are_trained_against_the_rest(run: Any, digits: Any) -> Non
     assert (code, "one-vs-rest" in out) == (DONE, True)
     code, out, _ = run(*train, "--multi-class", "ovo", "--out", "n")
     assert (code, "one-vs-rest" in out) == (DONE, False)
-    cv = ("cv", "x.npy", "--labels", "twelve.txt", *GRID, "--model", "--out", "found")
-    assert run(*cv)[0] == DONE
-    assert "--multi-class ovo" in Path("found/report.html").read_text()
-    pairs = dhsk.HeatSVC.load("found/model.dhsk")
-    assert pairs.model_.multi_class == "ovo"
+    cv = ("cv", "x.npy", "--labels", "twelve.txt", *GRID, "--model", "--out")
+    for way, given in (("ovr", ()), ("ovo", ("--multi-class", "ovo"))):
+        assert run(*cv, way, *given)[0] == DONE
+        page = html.unescape(Path(way, "report.html").read_text())
+        assert f"--multi-class {way}" in page
+        assert page.count(f"multi_class='{way}'") == page.count("multi_class=") == 2
+        assert dhsk.HeatSVC.load(f"{way}/model.dhsk").model_.multi_class == way
 
 
 def test_low_rank_has_no_choice(run: Any, digits: Any) -> None:

@@ -173,5 +173,6 @@ def test_a_search_of_many_classes_tries_no_pairs() -> None:
     assert 63 * 62 // 2 <= MANY_PAIRS < 64 * 63 // 2
     assert ways_of("auto", 63, search=True) == ("ovo", "ovr")
     assert ways_of("auto", 64, search=True) == ("ovr",)
-    assert ways_of("auto", 64, search=False) == ("ovo",)
+    assert ways_of("auto", 10, search=False) == ("ovo",)
+    assert ways_of("auto", 11, search=False) == ("ovr",)
     assert ways_of("ovo", 64, search=True) == ("ovo",)
