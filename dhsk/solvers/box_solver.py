@@ -118,7 +118,11 @@ def _on_whole(
             break
     fine = small and K.dtype == np.float64 and limits.tol > limits.fine
     if fine and problem.violation(b, f) <= limits.tol:
+        before = b.copy()
         steps += go_on(K, limits.fine, max(MORE_STEPS * steps, LEAST_AT_ONCE))
+        if problem.violation(b, f) > limits.tol:  # its limit may end it anywhere on the way
+            b[:] = before
+            f[:] = _gradient(K, problem, b)
     told.end(problem.violation(b, f))
     return BoxFit(b, f, steps)
 

@@ -284,10 +284,10 @@ def unfinished(dual: Dual, b: Floats, f: Floats, tol: float, entry: float = 0.0)
     """
     sizes = zip(np.abs(f).max(axis=1).tolist(), np.abs(b).sum(axis=1).tolist(), strict=True)
     least = np.array([max(tol, rounding_of(largest, entry, size)) for largest, size in sizes])
-    return [int(c) for c in np.flatnonzero(_violations(dual, b, f) > least)]
+    return [int(c) for c in np.flatnonzero(violations(dual, b, f) > least)]
 
 
-def _violations(dual: Dual, b: Floats, f: Floats) -> Floats:
+def violations(dual: Dual, b: Floats, f: Floats) -> Floats:
     """KKT violations of all columns, (columns,), as of `violation_and_intercept`."""
     signed = dual.sign * dual.boxes
     highest = np.where(b < np.maximum(signed, 0.0), f, -np.inf).max(axis=1)

@@ -20,6 +20,7 @@ from dhsk.solvers.dual import (
     gradient,
     improve,
     unfinished,
+    violations,
 )
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.small import fits_of_small, is_small
@@ -219,14 +220,20 @@ def _improved(
             return None
         begun.f, begun.polishes = gradient(K, dual, begun.b), begun.polishes + 1
     if fine and K.dtype == np.float64 and len(K) <= FINE_SAMPLES:
-        _refine(K, dual, begun, entry)
+        _refine(K, dual, begun, entry, tol)
     return certify(dual, begun.b, begun.f, begun.work, tol)
 
 
-def _refine(K: NDArray[Any], dual: Dual, begun: BegunPair, entry: float) -> None:
-    """Go on to `FINE_TOLERANCE`."""
+def _refine(K: NDArray[Any], dual: Dual, begun: BegunPair, entry: float, tol: float) -> None:
+    """Go on to `FINE_TOLERANCE`, where that ends within tol."""
+    before, most_violated = begun.b.copy(), np.maximum(violations(dual, begun.b, begun.f), tol)
     for column in unfinished(dual, begun.b, begun.f, FINE_TOLERANCE, entry):
         most = int(MORE_STEPS * begun.work[0, column])
         steps = Steps(most, most)
         begun.work += improve(K, dual, begun.b, begun.f, [column], FINE_TOLERANCE, steps)
     begun.f = gradient(K, dual, begun.b)
+    # Violations rise and fall on the way: where the limit ends it, one may be above tol again.
+    worse = violations(dual, begun.b, begun.f) > most_violated
+    if worse.any():
+        begun.b[worse] = before[worse]
+        begun.f = gradient(K, dual, begun.b)

@@ -71,3 +71,16 @@ def test_what_is_within_rounding_of_a_bound_or_a_kink_is_set_to_it() -> None:
         BoxProblem(b, -bounds, bounds, zone).settle(settled)
         assert settled[2:].tolist() == [1.0, -1.0, 0.5]
         assert np.count_nonzero(settled == 0.0) == zeros
+
+
+def test_a_problem_stays_within_the_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the limit of the steps beyond it falls."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(N, 3)), rng.normal(size=N)
+    problem = BoxProblem(y, np.full(N, -5.0), np.full(N, 5.0), 0.1)
+    K = RowsSource(X, GaussianKernel(1.0))
+    monkeypatch.setattr(box_solver, "MORE_STEPS", 0)
+    for more in range(1, 60):
+        monkeypatch.setattr(box_solver, "LEAST_AT_ONCE", more)
+        found = solve_box(K, problem, np.zeros(N), Limits(1e-2, 10**9))
+        assert problem.violation(found.b, found.f) <= 1e-2, more

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+from dhsk.solvers import small
 from dhsk.solvers.dual import (
     Dual,
     certify,
@@ -104,6 +105,21 @@ def test_a_model_goes_on_beyond_the_tolerance(rng: np.random.Generator) -> None:
     assert rough.steps < fine.steps <= (1 + MORE_STEPS) * rough.steps
     assert fine.objective > rough.objective
     assert solve_block(wide(K), dual, 3.0, fine=True)[0].steps == 0
+
+
+def test_a_model_stays_within_the_tolerance(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Violations rise and fall on the way: wherever the limit of the steps beyond it falls."""
+    monkeypatch.setattr(small, "SMALL_SAMPLES", 0)
+    K, s = problem(rng, 70)
+    dual = Dual(s, np.full((1, len(s)), 50.0))
+    (rough,) = solve_block(wide(K), dual, 1e-2)
+    for more in range(1, 60):
+        monkeypatch.setattr("dhsk.solvers.whole.MORE_STEPS", (more + 0.5) / rough.steps)
+        (fit,) = solve_block(wide(K), dual, 1e-2, fine=True)
+        assert fit.violation <= 1e-2, more
+        assert fit.steps == rough.steps + more
 
 
 def test_certificate_of_any_feasible_point(rng: np.random.Generator) -> None:
