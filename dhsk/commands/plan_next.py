@@ -13,6 +13,8 @@ from dhsk.gram.plan import GramPlan
 from dhsk.kernels import Kernel
 from dhsk.planning.prediction import Prediction
 from dhsk.samples import Samples, ZeroRows
+from dhsk.samples.format import WAYS_BELOW_0
+from dhsk.samples.looks import first_rows, seems
 from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
 from dhsk.samples.scan import rows_within
 from dhsk.units import format_bytes, human_seconds
@@ -37,6 +39,14 @@ def refusal_of(samples: Samples | None, sphere_map: SphereMap, *, whole: bool) -
     return ""
 
 
+def _options(samples: Samples | None, sphere_map: SphereMap, refused: str) -> tuple[str, str]:
+    """Options of a grid and of one matrix for samples with values below 0; empty for others."""
+    if samples is None or (not refused and sphere_map != "identity"):
+        return "", ""  # the map of the plan is that of the commands, and takes the samples
+    found = seems(first_rows(samples)) or ""
+    return WAYS_BELOW_0.get(found, WAYS_BELOW_0["z-scores"] if refused else ("", ""))
+
+
 @dataclass(frozen=True)
 class Proposals:
     """What comes after a plan."""
@@ -51,6 +61,8 @@ class Proposals:
     """Why the kernel of the plan does not take the samples; empty if it does."""
     others: bool
     """Whether kernels of unmapped samples do."""
+    options: tuple[str, str]
+    """Those of a grid and of one matrix where the default kernel does not take the samples."""
 
     @classmethod
     def of(
@@ -67,9 +79,11 @@ class Proposals:
         `words` are those of samples, labels and memory.
         """
         whole = words[1] is not None
-        refused = refusal_of(opened, parse_sphere_map(kernel.default_map), whole=whole)
+        sphere_map = parse_sphere_map(kernel.default_map)
+        refused = refusal_of(opened, sphere_map, whole=whole)
         others = not refused or not refusal_of(opened, "identity", whole=whole)
-        return cls(words[0], words[1], table, words[2], prediction, plans, refused, others)
+        options = _options(opened, sphere_map, refused)
+        return cls(words[0], words[1], table, words[2], prediction, plans, refused, others, options)
 
     @property
     def rank(self) -> int | None:
@@ -126,13 +140,11 @@ class Proposals:
             return []
         own = f"{quote(self.samples or 'SAMPLES')}{self.table.words}"
         memory = f" --memory {self.memory}" if self.memory else ""
-        kernel = " --kernel gaussian" if self.refused else ""
-        found = []
+        (several, kernel), found = self.options, list[str]()
         labels = f" --labels {quote(self.labels or '')}"
         if self.labels is None:
             labels = label_words(self.samples, None) if self.samples else " --labels LABELS"
         if "LABELS" not in labels or not self.prediction.fits_disk:
-            several = " --kernel gaussian,linear" if self.refused else ""
             rank = self._rank_option
             if rank or self.plans.ways[None].grid is not None:
                 found.append(f"dhsk cv {own}{labels}{several}{rank} --out DIR{memory}")

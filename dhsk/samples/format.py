@@ -29,6 +29,12 @@ SHOWN: Final = 8
 _NUMBERS: Final = re.compile(r"\s*[\[(](\s*[-+]?\d*\.?\d+(e[-+]?\d+)?[,;\s]+){3}")
 """How vectors begin that were written as text, as pandas does."""
 
+WAYS_BELOW_0: Final = {
+    "z-scores": (" --kernel gaussian,linear", " --kernel gaussian"),
+    "embeddings": (" --map projective", " --map projective"),
+}
+"""Options of a grid and of one matrix that take values below 0, by what these seem to be."""
+
 
 class Documents(ABC):
     """Texts in their order, which can be read several times; one is in memory."""
@@ -82,8 +88,8 @@ class SamplesFile:
     """The labels on a command line; None if they need no option."""
     options: str = ""
     """Options on reading, with a blank before each."""
-    signed: bool = False
-    """Whether values are below 0, which the heat kernel does not take."""
+    seems: str | None = None
+    """What values seem to be, see `looks.seems`."""
     python: Sequence[str] = ()
     """Lines of Python that come next in place of commands."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -95,7 +101,8 @@ class SamplesFile:
             return list(self.python)
         labels = "" if self.labels is None else f" --labels {self.labels}"
         known = labels if self.labels != "LABELS" else ""
-        grid, one = (" --kernel gaussian,linear", " --kernel gaussian") if self.signed else ("", "")
+        grid, _ = WAYS_BELOW_0.get(self.seems or "", ("", ""))
+        one = " --kernel gaussian" if grid else ""  # a plan has no map: that of any kernel is alike
         return [
             f"dhsk cv {self.samples}{labels}{self.options}{grid} --out found",
             f"dhsk plan {self.samples}{known}{self.options}{one}",
@@ -108,7 +115,10 @@ def value_notes(
     """What values seem to be where others would be better; `counts` is where the file has those."""
     there = f": {counts} may have counts" if counts else ""
     match seems(rows):
-        case "z-scores":
+        case "embeddings" if not there:
+            way = "directions matter, so divide rows by their lengths (--map projective)"
+            return [("values", f"below 0 too, as embeddings are: {way}")]
+        case "z-scores" | "embeddings":
             way = there or ": a Gaussian kernel takes them (--kernel gaussian)"
             return [("values", f"below 0 too, as z-scores are{way}")]
         case "logarithms":
@@ -194,6 +204,6 @@ def describe_arrays(
     shape = f"{n:,} x {dim:,}{entries}{'' if header is None else f' {header.dtype}'}"
     first = first_rows(samples)
     notes = value_notes(first, samples.feature_names, counts)
-    facts, signed = {"shape": [n, dim]}, seems(first) == "z-scores"
+    facts = {"shape": [n, dim]}
     said = [("samples", shape), *rows, *notes]
-    return SamplesFile(words, said, kept, labels, facts=facts, signed=signed)
+    return SamplesFile(words, said, kept, labels, facts=facts, seems=seems(first))

@@ -73,7 +73,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     seen = f"features by the name {table.names[0]}: samples must be rows, so transpose the table"
     rows += [("each row", seen)] if label is None and text is None and names_features(table) else []
     text = text or vector
-    options, signed, counts, alone, dropped = "", False, False, False, list[str]()
+    options, seem, counts, alone, dropped = "", None, False, False, list[str]()
     if text is None:
         numbers = {name: v for name, v in columns.items() if name not in (*own, label, ids)}
         dropped = [name for name in own if name not in (label, ids)]
@@ -84,7 +84,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         if numbers:
             values = np.array([list(map(_number, v)) for v in numbers.values()], np.float64).T
             rows += value_notes(values, list(numbers))
-            signed, counts = seems(values) == "z-scores", are_compositions(values)
+            seem, counts = seems(values), are_compositions(values)
         elif label is not None and not commas:
             alone = True
             rows += [("features", "none: labels or predictions, of other samples")]
@@ -94,7 +94,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     samples = "SAMPLES" if alone else named
     labels = "LABELS" if label is None else quote(f"{path}:{label}")
     facts = {"rows": number, "columns": list(columns), "text": text, "label": label, "id": ids}
-    found = SamplesFile(words, rows, samples, labels, options, signed, facts=facts)
+    found = SamplesFile(words, rows, samples, labels, options, seem, facts=facts)
     if text is None and (line := _as_it_is_read(table, label, commas)):
         return replace(found, python=[line, *found.following[: not commas]])
     if not measured:

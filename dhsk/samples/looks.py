@@ -32,6 +32,9 @@ _DEPTHS: Final = 1.5
 """Totals of counts differ where the largest tenth is above this many times the smallest tenth:
 1.3 for images of digits, 1.9 to 29 for seven sets of sequencing counts, 6.7 for words of posts."""
 
+EMBEDDED: Final = 50
+"""Least number of columns of embeddings: tables that people write seldom have as many z-scores, and
+the narrowest embeddings in use, of words, have 50."""
 
 _OF_LOGARITHMS: Final = (
     "seem to be logarithms of counts (log1p), but the map to the sphere is for the counts "
@@ -104,18 +107,24 @@ def _named(samples: Samples, column: int) -> str:
 
 
 def seems(rows: Rows) -> str | None:
-    """What rows seem to be: "z-scores" or "logarithms"; None for neither."""
+    """What rows seem to be: "z-scores", "embeddings" or "logarithms"; None for none of these."""
     values = values_of(rows)
     if not values.size or not np.isfinite(values).all():
         return None
     if (values < 0).any():
-        return "z-scores"
+        return "embeddings" if _in_most_columns(rows) else "z-scores"
     if rows.shape[0] < 2 or values.max() > _LARGEST:
         return None
     if _whole(values) or _same(_totals(rows)):  # counts, or proportions: small p is near expm1(p)
         return None
     counts: Any = np.expm1(rows)  # type: ignore[arg-type]  # sparse matrices have it too
     return "logarithms" if _whole(values_of(counts)) or _same(_totals(counts)) else None
+
+
+def _in_most_columns(rows: Any) -> bool:
+    """Whether there are many columns, and most of them have values below 0."""
+    below = np.asarray((rows < 0).sum(axis=0)).reshape(-1) > 0
+    return bool(below.size >= EMBEDDED and below.mean() > _HEAVY)
 
 
 def heavy_column(rows: Rows) -> tuple[int, float] | None:

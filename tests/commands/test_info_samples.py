@@ -219,6 +219,30 @@ def test_signed_values_come_with_kernels_that_take_them(run: Any, here: None) ->
             assert code == DONE, err
 
 
+def test_embeddings_come_with_the_projective_map(run: Any, here: None) -> None:
+    """Many columns with values below 0; every command runs as printed, those of the plan too."""
+    x = np.random.default_rng(0).normal(size=(60, 300)).astype(np.float32)
+    np.save("e.npy", x)
+    pd.DataFrame(x).add_prefix("e").assign(label=np.arange(60) % 2).to_csv("e.csv", index=False)
+    Path("y.txt").write_text("u\nv\n" * 30)
+    for name in ("e.npy", "e.csv"):
+        *_, cv, plan = run("info", name)[1].replace("LABELS", "y.txt").splitlines()
+        assert cv.endswith("--map projective --out found")
+        assert run(*shlex.split(plan)[2:])[0] == DONE
+        assert run(*shlex.split(cv)[2:], "--overwrite", "--folds", 2, "--C", 1)[0] == DONE
+    for kernel in ("heat", "gaussian"):
+        words = ("plan", "e.npy", "--labels", "y.txt", "--kernel", kernel)
+        *_, cv, gram = run(*words)[1].splitlines()
+        assert cv.endswith("dhsk cv e.npy --labels y.txt --map projective --out DIR")
+        assert gram.endswith("dhsk gram e.npy --map projective --out STORE")
+    np.save("z.npy", x[:, :5])
+    out = run("plan", "z.npy", "--labels", "y.txt", "--kernel", "gaussian")[1]
+    assert "dhsk cv z.npy --labels y.txt --kernel gaussian,linear --out DIR" in out
+    x[:, 9:] = np.abs(x[:, 9:])  # a few columns below 0 are no embeddings
+    np.save("z.npy", x)
+    assert "--kernel gaussian,linear --out found" in run("info", "z.npy")[1]
+
+
 def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> None:
     """A target of many values is no classes; the lines run as they are printed."""
     x = np.random.default_rng(0).random((60, 3))
