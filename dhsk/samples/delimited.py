@@ -28,6 +28,11 @@ class CsvTable(Table):
         """Fields of each row below the header, see `read_records`."""
         return read_records(self.origin, int(self.has_header), strict=strict)
 
+    @property
+    def delimiter(self) -> str:
+        """What divides the fields of a row."""
+        return opening_in(self.origin).delimiter
+
     def values(self, name: str) -> Iterator[str]:
         """Values of a column, without outer blanks."""
         position = self.position(name)

@@ -1,16 +1,27 @@
 """What columns of a table seem to hold, by their names and first rows."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any, Final
 
 import numpy as np
 
-from dhsk.samples.dialect import has_decimal_comma, is_missing, is_number, value_of
+from dhsk.errors import InputError
 from dhsk.samples.format import LABELS, SHOWN, SamplesFile, value_notes
+from dhsk.samples.kinds import (
+    are_numbers,
+    how_written,
+    is_gap,
+    is_measurement,
+    is_numeric,
+    is_vector,
+    mean_length,
+    number_of,
+    present_of,
+    rows_of_lists,
+)
 from dhsk.samples.looks import are_compositions, seems
 from dhsk.samples.names import listed
 from dhsk.samples.tables import TEXT_FIELD, Table, usual_id
@@ -30,6 +41,35 @@ _SPLITS: Final = frozenset({"train", "test", "val", "valid", "validation", "dev"
 _LEAST_SHARE: Final = 0.05
 """Least share of a second class: a column that has one value but for a few holds no labels."""
 
+_OF_LABELS: Final = (
+    *LABELS, "diagnosis", "dx", "disease", "sick", "ill", "species", "survived", "churn",
+)  # fmt: skip
+"""Names of a column of labels, in lower case."""
+
+_OF_GROUPS: Final = frozenset(
+    {"", "patient", "subject", "donor", "person", "participant", "individual", "group", "batch"}
+)
+"""Names of a column whose values are groups of samples, in lower case, without "id"."""
+
+_FEWEST_GROUPS: Final = 10
+"""Least number of groups, two in each of five folds; columns of fewer may hold the labels."""
+
+_MOST_CLASSES: Final = 10
+"""Largest number of different numbers in a column of labels that has no usual name."""
+
+_SAID: Final = 3
+"""Most columns that may hold the labels, in a description."""
+
+_WAYS: Final = {
+    "decimal commas": "write points",
+    "separators of thousands": "leave the commas out",
+    "percent signs": "leave these out",
+}
+"""What to do with numbers that are written so."""
+
+_IN_PANDAS: Final = {"decimal commas": "decimal=','", "separators of thousands": "thousands=','"}
+"""Options with which pandas reads them."""
+
 _OF_FEATURES: Final = frozenset(
     {
         "otu", "otu id", "otuid", "asv", "asv id", "feature", "features", "feature id", "featureid",
@@ -45,74 +85,228 @@ def ids_in(table: Table, names: Sequence[str]) -> str | None:
     return _ids_of({k: v for k, v in table.head().items() if k in names}, names)
 
 
+@dataclass(frozen=True)
+class _Roles:
+    """What the columns of a table seem to be for."""
+
+    columns: Mapping[str, list[Any]]
+    """First values of each."""
+    own: Sequence[str]
+    """Columns that do not hold numbers alone."""
+    ids: str | None
+    group: str | None
+    text: str | None
+    vector: str | None
+    """Column of lists of numbers."""
+    written: Mapping[str, str]
+    """How numbers are written in columns where they are not read as such."""
+    labels: Sequence[str]
+    """Columns that may hold the labels, the likeliest first."""
+
+    @classmethod
+    def of(cls, table: Table, number: int, own_text: str) -> "_Roles":
+        """Look at the first rows, and of groups at all."""
+        columns = table.head()
+        vectors = (k for k, v in columns.items() if not own_text and v and is_vector(v[0]))
+        vector = next(vectors, None)
+        own = [k for k, v in columns.items() if k != vector and not all(map(is_numeric, v))]
+        called, group = _groups_of(table, number)
+        own_ids = [name for name in own if name not in called]
+        ids = _ids_of({k: v for k, v in columns.items() if k not in called}, own_ids)
+        texts = [k for k in own if k not in (ids, group) and mean_length(columns[k]) >= LONG]
+        text = TEXT_FIELD if TEXT_FIELD in own else next(iter(texts), None)
+        how = {name: how_written(columns[name], table.delimiter or ",") for name in own}
+        written = {name: words for name, words in how.items() if words}
+        none = {text, vector, ids, *called, *texts, *written, *_dummies(columns)}
+        labels = _labels_of({k: v for k, v in columns.items() if k not in none})
+        classes = {name: columns[name] for name in called if name != group}
+        labels += [name for name in _labels_of(classes) if name not in labels]
+        if text and group and not labels:  # the subject of a text, not one who was examined
+            labels, group = [group], None
+        return cls(columns, own, ids, group, text, vector, written, labels)
+
+    @property
+    def label(self) -> str | None:
+        """The likeliest column of the labels."""
+        return next(iter(self.labels), None)
+
+    @property
+    def measured(self) -> bool:
+        """Whether the labels are numbers that are no classes."""
+        if self.text or self.vector or self.label is None:
+            return False
+        return _is_measured(self.columns[self.label])
+
+    @property
+    def others(self) -> list[str]:
+        """Columns that are no features as they are, and nothing else."""
+        return [name for name in self.own if name not in (self.label, self.ids, self.group)]
+
+    @property
+    def empty(self) -> list[str]:
+        """Those of few values, which are left out."""
+        lengths = {name: len(present_of(self.columns[name])) for name in self.others}
+        return [name for name, n in lengths.items() if 2 * n <= len(self.columns[name])]
+
+    @property
+    def gaps(self) -> list[str]:
+        """Columns of numbers with gaps."""
+        others = (name for name in self.others if name not in self.empty)
+        return [k for k in others if all(map(is_numeric, present_of(self.columns[k])))]
+
+    @property
+    def dropped(self) -> list[str]:
+        """Columns that are left out."""
+        return [name for name in self.others if name not in self.gaps]
+
+    @property
+    def numbers(self) -> list[str]:
+        """Columns that are features as they are."""
+        return [k for k in self.columns if k not in (*self.own, self.label, self.ids, self.group)]
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """What is guessed, for people."""
+        if self.text or self.vector:
+            yield ("texts", self.text) if self.text else ("vectors", str(self.vector))
+        if self.labels:
+            others = ", ".join(self.labels[1:_SAID])
+            kind = ", numbers: a regression, in Python" if self.measured else ""
+            yield "labels", f"perhaps {self.label}{kind}{f' (or {others})' if others else ''}"
+        if self.ids:
+            yield "ids", self.ids
+        if self.group:
+            yield "groups", f"{self.group}: rows of one value stay in one fold (--groups)"
+
+    def rows_of_features(self) -> Iterator[tuple[str, str]]:
+        """What keeps columns from being features, for people."""
+        if self.gaps:
+            lists = [self.columns[name] for name in self.gaps]
+            n = sum(any(map(is_gap, row)) for row in zip(*lists, strict=True))
+            yield (
+                "gaps",
+                f"in {n:,} of the {len(lists[0]):,} rows looked at, in {len(self.gaps):,} columns: "
+                f"{listed(self.gaps, SHOWN)}. dhsk takes none: fill them in first, as "
+                "SimpleImputer of scikit-learn does",
+            )
+        if self.empty:
+            yield "empty", f"{listed(self.empty, SHOWN)}: left out, as half of the rows or more are"
+        for words, way in _WAYS.items():
+            names = [name for name, how in self.written.items() if how == words]
+            if names:
+                yield "numbers", f"{listed(names, SHOWN)} with {words}: {way} to keep them"
+
+
 def describe_table(words: str, table: Table, number: int, own_text: str = "") -> SamplesFile:
     """Tell columns of texts, labels, ids and numbers apart, by their names and first rows.
 
     `number` is that of all rows. The column `own_text` is the one that is read without a key.
     """
-    path, columns = str(table.origin.path), table.head()
-    lists = (name for name, v in columns.items() if v and isinstance(v[0], list) and not own_text)
-    vector = next(lists, None)
-    own = [name for name, v in columns.items() if name != vector and not all(map(_is_numeric, v))]
-    ids = _ids_of(columns, own)
-    texts = [name for name in own if name != ids and _mean_length(columns[name]) >= LONG]
-    text = TEXT_FIELD if TEXT_FIELD in own else next(iter(texts), None)
-    commas = [k for k in own if (v := _present(columns[k])) and all(map(_has_comma, v))]
-    rest = [name for name in columns if name not in (text, ids, *texts, *commas)]
-    label = _label_of({name: columns[name] for name in rest})
+    path = str(table.origin.path)
+    if not number:
+        names = listed(table.names, SHOWN)
+        raise InputError(f"{path} has columns ({names}) but no rows: write one for each sample")
+    found = _Roles.of(table, number, own_text)
+    columns, label, text = found.columns, found.label, found.text or found.vector
     rows = [
         ("rows", f"{number:,}"),
         ("columns", f"{len(columns):,}: {listed(list(columns), SHOWN)}"),
+        *found.rows(),
     ]
-    rows += [("texts", text)] if text else [("vectors", vector)] if vector else []
-    measured = text is None and vector is None and label is not None
-    measured = measured and _is_measured(columns[label or ""])
-    guess = f"perhaps {label}{', numbers: a regression, in Python' if measured else ''}"
-    rows += [("labels", guess)] if label else []
-    rows += [("ids", ids)] if ids else []
     seen = f"features by the name {table.names[0]}: samples must be rows, so transpose the table"
     rows += [("each row", seen)] if label is None and text is None and names_features(table) else []
-    text = text or vector
-    options, seem, counts, alone, dropped = "", None, False, False, list[str]()
+    options, plan, values, alone = "", "", None, False
     if text is None:
-        numbers = {name: v for name, v in columns.items() if name not in (*own, label, ids)}
-        dropped = [name for name in own if name not in (label, ids)]
-        gaps = [name for name in dropped if all(map(_is_numeric, _present(columns[name])))]
-        rows += [("gaps", f"{listed(gaps, SHOWN)}: fill them in to keep them")] if gaps else []
-        of_commas = f"{listed(commas, SHOWN)} with decimal commas: write points to keep them"
-        rows += [("numbers", of_commas)] if commas else []
-        if numbers:
-            values = np.array([list(map(_number, v)) for v in numbers.values()], np.float64).T
-            rows += value_notes(values, list(numbers))
-            seem, counts = seems(values), are_compositions(values)
-        elif label is not None and not commas:
+        rows += found.rows_of_features()
+        if found.numbers:
+            lists = [list(map(number_of, columns[name])) for name in found.numbers]
+            values = np.array(lists, np.float64).T
+        elif label is not None and not found.written and not found.gaps:
             alone = True
             rows += [("features", "none: labels or predictions, of other samples")]
-        options = "" if ids is None or alone else f" --id-column {quote(ids)}"
-        options += "".join(f" --drop-column {quote(name)}" for name in dropped)
+        options = "" if found.ids is None or alone else f" --id-column {quote(found.ids)}"
+        options += "".join(f" --drop-column {quote(name)}" for name in found.dropped)
+        plan = "" if found.group is None else f" --drop-column {quote(found.group)}"
+    elif found.text is None:
+        values = rows_of_lists(columns[text])
+    rows += [] if values is None else value_notes(values, found.numbers if text is None else None)
+    seem = None if values is None else seems(values)
     named = quote(path if text in (None, own_text) else f"{path}:{text}")
-    samples = "SAMPLES" if alone else named
     labels = "LABELS" if label is None else quote(f"{path}:{label}")
-    facts = {"rows": number, "columns": list(columns), "text": text, "label": label, "id": ids}
-    found = SamplesFile(words, rows, samples, labels, options, seem, facts=facts)
-    if text is None and (line := _as_it_is_read(table, label, commas)):
-        return replace(found, python=[line, *found.following[: not commas]])
-    if not measured:
-        return found
-    left = [*dropped, *([] if ids is None else [ids])]
-    return replace(found, python=_regression(table, str(label), left, counts=counts))
+    grouped = "" if found.group is None else f" --groups {quote(f'{path}:{found.group}')}"
+    facts = {
+        "rows": number, "columns": list(columns), "text": text, "label": label, "id": found.ids,
+        "group": found.group,
+    }  # fmt: skip
+    described = SamplesFile(
+        words, rows, "SAMPLES" if alone else named, labels, options, seem, (grouped, plan),
+        facts=facts,
+    )  # fmt: skip
+    if text is None and (line := _as_it_is_read(table, found)):
+        kept = described.following if found.label is None and names_features(table) else []
+        return replace(described, python=[line, *kept[: not (found.written or found.gaps)]])
+    if not found.measured:
+        return described
+    counts = values is not None and are_compositions(values)
+    left = [*found.dropped, *(name for name in (found.ids, found.group) if name)]
+    return replace(described, python=_regression(table, str(label), left, counts=counts))
 
 
-def _as_it_is_read(table: Table, label: str | None, commas: Sequence[str]) -> str | None:
-    """Line of Python that writes a table with decimal points, or with samples in rows."""
-    stem = table.origin.path.name.partition(".")[0]
-    if commas:
-        points = table.in_pandas("decimal=','")
-        index = "" if table.index else ", index=False"
-        return f"{points}.to_csv('{stem}_points.csv'{index}) in Python"
-    if label is None and names_features(table):
+def _as_it_is_read(table: Table, found: _Roles) -> str | None:
+    """Line of Python that writes a table as it is read: with points, filled, or transposed."""
+    stem, options = table.origin.path.name.partition(".")[0], list[str]()
+    index = "" if table.index else ", index=False"
+    commas = {*found.written.values()} & {*_IN_PANDAS}
+    if commas and table.delimiter is not None:
+        ways = ", ".join(_IN_PANDAS[words] for words in sorted(commas))
+        return f"{table.in_pandas(ways)}.to_csv('{stem}_points.csv'{index}) in Python"
+    if found.gaps:
+        if any("?" in map(str, found.columns[name]) for name in found.gaps):
+            options = ["na_values='?'"]
+        filled = f"{stem}_filled.csv"
+        return (
+            f"table = {table.in_pandas(*options)}; table.fillna(table.median(numeric_only=True))"
+            f".to_csv('{filled}'{index}) in Python, then dhsk info {quote(filled)}"
+        )
+    if found.label is None and names_features(table):
         return f"{table.in_pandas('index_col=0')}.T.to_csv('{stem}_samples.csv') in Python"
     return None
+
+
+def _groups_of(table: Table, number: int) -> tuple[list[str], str | None]:
+    """Columns that are called as groups of samples are, and the first that has many of them."""
+    called, large = list[str](), list[str]()
+    for name in table.names:
+        if name.lower().replace("_", " ").removesuffix("id").strip() not in _OF_GROUPS:
+            continue
+        try:
+            size = len(set(map(str, table.values(name))))
+        except InputError:  # it is not in every row
+            continue
+        # Few ids that come again number other things than samples or their groups.
+        if size < number and (size >= _FEWEST_GROUPS or name.lower() != "id"):
+            called.append(name)
+            large += [name] if size >= _FEWEST_GROUPS else []
+    return called, next(iter(large), None)
+
+
+def _dummies(columns: Mapping[str, list[Any]]) -> set[str]:
+    """Columns of 0 and 1 of one category, of which each row has one, as pandas.get_dummies makes.
+
+    One of them follows from the others, so that as a label it would be among the features.
+    """
+    siblings: dict[str, list[str]] = {}
+    for name, values in columns.items():
+        if "_" in name and all(is_numeric(v) and number_of(v) in (0, 1) for v in values):
+            siblings.setdefault(name.rpartition("_")[0], []).append(name)
+    return {
+        name
+        for names in siblings.values()
+        if len(names) > 1
+        for name in names
+        if all(
+            sum(map(number_of, row)) == 1 for row in zip(*(columns[k] for k in names), strict=True)
+        )
+    }
 
 
 def names_features(table: Table) -> bool:
@@ -127,50 +321,39 @@ def _ids_of(columns: Mapping[str, list[Any]], own: Sequence[str]) -> str | None:
         return usual
     if first == _INDEX and _all_differ(columns[first]):
         return first
-    words = (name for name in own if name != TEXT_FIELD and _mean_length(columns[name]) < LONG)
+    words = (name for name in own if name != TEXT_FIELD and mean_length(columns[name]) < LONG)
     differing = (name for name in words if _all_differ(columns[name]))
-    return next((name for name in differing if not any(map(_is_measure, columns[name]))), None)
+    return next((name for name in differing if not any(map(is_measurement, columns[name]))), None)
 
 
 def _all_differ(values: list[Any]) -> bool:
     """Whether no value occurs twice or is absent, in enough rows to tell."""
-    return len(values) >= _FEWEST_MEASURED and len(set(map(str, _present(values)))) == len(values)
+    return len(values) >= _FEWEST_MEASURED and len(set(map(str, present_of(values)))) == len(values)
 
 
-def _is_measure(value: Any) -> bool:
-    """Whether a value is a number with a decimal comma, or a date."""
-    try:
-        datetime.fromisoformat(str(value).strip())
-    except ValueError:
-        return _has_comma(value)
-    return True
+def _labels_of(columns: Mapping[str, list[Any]]) -> list[str]:
+    """Columns that may hold the labels: those of a usual name, then words, then few numbers.
 
-
-def _has_comma(value: Any) -> bool:
-    return isinstance(value, str) and has_decimal_comma(value)
-
-
-def _label_of(columns: Mapping[str, list[Any]]) -> str | None:
-    """Column that seems to hold the labels: of a usual name, else of words, else of numbers.
-
-    Of several columns of words the last, and one of numbers only if no other has few: counts may.
+    Of several the last is the likelier. Where most columns of numbers have few, they may be counts.
     """
-    usual = next((name for name in LABELS if name in columns), None)
-    if usual is not None:
-        return usual
+    found = [name for usual in _OF_LABELS for name in columns if name.lower() == usual]
     sizes = {name: _n_classes(values) for name, values in columns.items()}
-    words = [k for k, v in columns.items() if sizes[k] and not _are_numbers(v)]
+    words = [k for k, v in columns.items() if sizes[k] and not are_numbers(v)]
     several = [name for name in words if sizes[name] > 1]
     likely = [name for name in several if _second_share(columns[name]) >= _LEAST_SHARE]
-    numbers = [k for k, v in columns.items() if sizes[k] > 1 and _are_numbers(v)]
-    last = (likely or several or words)[-1:] or (numbers if len(numbers) == 1 else [])
-    return last[0] if last else None
+    found += reversed(likely or several)
+    numbers = [k for k, v in columns.items() if sizes[k] > 1 and are_numbers(v)]
+    few = [name for name in numbers if sizes[name] <= _MOST_CLASSES]
+    if 2 * len(few) > sum(map(are_numbers, columns.values())):
+        few = numbers if len(numbers) == 1 else []
+    found += reversed(few)
+    return list(dict.fromkeys(found or words[-1:]))
 
 
 def _n_classes(values: list[Any]) -> int:
     """Number of classes; 0 for fractions, for what is mostly different, and for divisions."""
-    present = _present(values)
-    if _divides(values) or (_are_numbers(values) and any(_number(v) % 1 for v in present)):
+    present = present_of(values)
+    if _divides(values) or (are_numbers(values) and any(number_of(v) % 1 for v in present)):
         return 0
     found = len(set(map(str, present)))
     return found if found <= max(2, len(present) // 2) else 0
@@ -178,13 +361,13 @@ def _n_classes(values: list[Any]) -> int:
 
 def _second_share(values: list[Any]) -> float:
     """Share of the second largest class."""
-    sizes = Counter(map(str, _present(values))).most_common(2)
+    sizes = Counter(map(str, present_of(values))).most_common(2)
     return sizes[-1][1] / len(values)
 
 
 def _is_measured(values: list[Any]) -> bool:
     """Whether values are numbers that are no classes."""
-    return _are_numbers(values) and len(values) >= _FEWEST_MEASURED and not _n_classes(values)
+    return are_numbers(values) and len(values) >= _FEWEST_MEASURED and not _n_classes(values)
 
 
 def _regression(table: Table, target: str, left: list[str], *, counts: bool) -> list[str]:
@@ -202,29 +385,6 @@ def _regression(table: Table, target: str, left: list[str], *, counts: bool) -> 
     return [f"{read}; {model}{fit} in Python" for model in models]
 
 
-def _present(values: list[Any]) -> list[Any]:
-    return [v for v in values if v is not None and not (isinstance(v, str) and is_missing(v))]
-
-
-def _are_numbers(values: list[Any]) -> bool:
-    """Whether all that are there are numbers, and not True and False."""
-    return all(
-        is_number(v) if isinstance(v, str) else type(v) in (int, float) for v in _present(values)
-    )
-
-
-def _number(value: Any) -> float:
-    return float((value_of(value) or 0.0) if isinstance(value, str) else value)
-
-
 def _divides(values: list[Any]) -> bool:
     """Whether values say to which part of the data a row belongs, such as train and test."""
     return all(str(value).strip().lower() in _SPLITS for value in values)
-
-
-def _is_numeric(value: Any) -> bool:
-    return isinstance(value_of(value) if isinstance(value, str) else value, int | float)
-
-
-def _mean_length(values: list[Any]) -> float:
-    return sum(len(str(value)) for value in values) / max(len(values), 1)

@@ -48,6 +48,11 @@ class Table(ABC):
     has_header = True
     """Whether names are in the file, and not numbers."""
 
+    @property
+    def delimiter(self) -> str | None:
+        """What divides the fields of a row; None where values have types."""
+        return None
+
     def position(self, name: str) -> int:
         """Position of a column; InputError with those of the file if there is none, or several."""
         path = self.origin.path

@@ -1,0 +1,83 @@
+"""What one value of a table is, or a column of them: a gap, a number and how it is written."""
+
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.samples.dialect import has_decimal_comma, has_thousands, is_missing, is_number, value_of
+
+
+def how_written(values: list[Any], delimiter: str) -> str | None:
+    """How numbers are written that are not read as such; None for words, or plain numbers."""
+    present = list(map(str, present_of(values)))
+    rest = [text for text in present if not is_number(text)]
+    if not rest:
+        return None
+    if all(has_thousands(t, ",") for t in rest) and any(has_thousands(t, delimiter) for t in rest):
+        return "separators of thousands"
+    if all(map(has_decimal_comma, rest)) and not any("." in text for text in present):
+        return "decimal commas"
+    return "percent signs" if all(map(is_percent, rest)) else None
+
+
+def is_percent(text: str) -> bool:
+    """Whether a text is a number with a percent sign."""
+    return text.strip().endswith("%") and is_number(text.strip()[:-1])
+
+
+def is_vector(value: Any) -> bool:
+    """Whether a value is a list of numbers, or gaps."""
+    return isinstance(value, list) and all(isinstance(v, int | float | None) for v in value)
+
+
+def rows_of_lists(values: list[Any]) -> NDArray[np.float64] | None:
+    """Lists of numbers as rows; None if they differ in length, or one is missing."""
+    if not all(map(is_vector, values)) or len(set(map(len, values))) != 1:
+        return None
+    return np.array(values, np.float64)
+
+
+def is_measurement(value: Any) -> bool:
+    """Whether a value is a number with a comma or a percent sign, or a date."""
+    text = str(value).strip()
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return has_decimal_comma(text) or has_thousands(text, ",") or is_percent(text)
+    return True
+
+
+def is_gap(value: Any) -> bool:
+    """Whether a value is absent; NaN is not equal to itself."""
+    return value is None or (is_missing(value) if isinstance(value, str) else value != value)
+
+
+def present_of(values: list[Any]) -> list[Any]:
+    """Values that are no gaps."""
+    return [value for value in values if not is_gap(value)]
+
+
+def are_numbers(values: list[Any]) -> bool:
+    """Whether all that are there are numbers, and not True and False."""
+    return all(
+        is_number(v) if isinstance(v, str) else type(v) in (int, float) for v in present_of(values)
+    )
+
+
+def number_of(value: Any) -> float:
+    """Value as a number; 0 for what is none."""
+    return float((value_of(value) or 0.0) if isinstance(value, str) else value)
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether a value is a number, or True or False, as it is read."""
+    return not is_gap(value) and isinstance(
+        value_of(value) if isinstance(value, str) else value, int | float
+    )
+
+
+def mean_length(values: list[Any]) -> float:
+    """Mean number of characters."""
+    return sum(len(str(value)) for value in values) / max(len(values), 1)

@@ -1,0 +1,169 @@
+"""What `dhsk info` guesses of columns: embeddings, groups, labels, gaps, and numbers in words."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dhsk.__main__ import BAD_INPUT, DONE
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: Any) -> None:
+    """Be in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_embeddings_come_with_the_projective_map(run: Any, inside: None) -> None:
+    """Many columns with values below 0; every command runs as printed, those of the plan too."""
+    x = np.random.default_rng(0).normal(size=(60, 300)).astype(np.float32)
+    np.save("e.npy", x)
+    pd.DataFrame(x).add_prefix("e").assign(label=np.arange(60) % 2).to_csv("e.csv", index=False)
+    Path("y.txt").write_text("u\nv\n" * 30)
+    for name in ("e.npy", "e.csv"):
+        *_, cv, plan = run("info", name)[1].replace("LABELS", "y.txt").splitlines()
+        assert cv.endswith("--map projective --out found")
+        assert run(*shlex.split(plan)[2:])[0] == DONE
+        assert run(*shlex.split(cv)[2:], "--overwrite", "--folds", 2, "--C", 1)[0] == DONE
+    for kernel in ("heat", "gaussian"):
+        words = ("plan", "e.npy", "--labels", "y.txt", "--kernel", kernel)
+        *_, cv, gram = run(*words)[1].splitlines()
+        assert cv.endswith("dhsk cv e.npy --labels y.txt --map projective --out DIR")
+        assert gram.endswith("dhsk gram e.npy --map projective --out STORE")
+    np.save("z.npy", x[:, :5])
+    out = run("plan", "z.npy", "--labels", "y.txt", "--kernel", "gaussian")[1]
+    assert "dhsk cv z.npy --labels y.txt --kernel gaussian,linear --out DIR" in out
+    x[:, 9:] = np.abs(x[:, 9:])  # a few columns below 0 are no embeddings
+    np.save("z.npy", x)
+    assert "--kernel gaussian,linear --out found" in run("info", "z.npy")[1]
+
+
+def test_vectors_of_parquet_are_looked_at(run: Any, inside: None) -> None:
+    """Lists, and lists of one size, of values below 0; the command runs as printed."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    x = np.random.default_rng(0).normal(size=(60, 64))
+    flat = pa.array(x.astype(np.float32).ravel())
+    labels = pa.array(["u", "v"] * 30)
+    for kind in (pa.array(x.tolist()), pa.FixedSizeListArray.from_arrays(flat, 64)):
+        pq.write_table(pa.table({"embedding": kind, "label": labels}), "f.parquet")
+        out = run("info", "f.parquet")[1]
+        assert "below 0 too, as embeddings are" in out
+        *_, cv, plan = out.splitlines()
+        words = "dhsk cv f.parquet:embedding --labels f.parquet:label --map projective --out found"
+        assert cv.endswith(words)
+        assert run(*shlex.split(cv)[2:], "--overwrite", "--folds", 2, "--C", 1)[0] == DONE
+        assert run(*shlex.split(plan)[2:])[0] == DONE
+
+
+def test_one_of_several_dummies_is_no_label(run: Any, inside: None) -> None:
+    """What pandas.get_dummies makes of a category follows from its siblings."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"visit": np.arange(60) % 3, "age": rng.integers(20, 70, 60)})
+    table = table.assign(bmi=rng.random(60), sick=np.arange(60) % 2, sex=list("fmf") * 20)
+    for name, label in (("sick", "sick (or visit)"), ("flag", "flag (or visit)")):
+        for kind in (int, bool):
+            made = pd.get_dummies(table.rename(columns={"sick": name}), dtype=kind)
+            made.to_csv("t.csv", index=False)
+            out = run("info", "t.csv")[1]
+            assert f"labels   perhaps {label}\n" in out
+            assert f"dhsk cv t.csv --labels t.csv:{name} --out found\n" in out
+
+
+def test_repeated_patients_are_groups(run: Any, inside: None) -> None:
+    """Numbers or words; both commands run. Few batches could be labels, several are said."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((600, 3)), columns=list("abc"))
+    table = table.assign(sick=rng.integers(0, 2, 600), site=rng.integers(0, 3, 600))
+    for name, values in (
+        ("patient", np.arange(600) % 60),
+        ("subject_id", [f"P{k // 10}" for k in range(600)]),
+        ("id", [f"P{k % 60}" for k in range(600)]),
+    ):
+        table.assign(**{name: values}).to_csv("t.csv", index=False)
+        out = run("info", "t.csv")[1]
+        assert "labels   perhaps sick (or site)\n" in out
+        *_, cv, plan = out.splitlines()
+        assert cv.endswith(f"--labels t.csv:sick --groups t.csv:{name} --out found")
+        assert plan.endswith(f"dhsk plan t.csv --labels t.csv:sick --drop-column {name}")
+        words = ("--overwrite", "--folds", 2, "--C", 1, "--kernel", "linear")
+        assert run(*shlex.split(cv)[2:], *words)[0] == DONE
+    assert run(*shlex.split(plan)[2:])[0] == DONE
+    few = table.assign(ward=table["site"], batch=list("uvw") * 200).drop(columns="sick")
+    few.to_csv("t.csv", index=False)
+    assert "labels   perhaps ward (or site, batch)\n" in run("info", "t.csv")[1]
+
+
+def test_gaps_are_filled_first(run: Any, inside: None) -> None:
+    """No column goes for a few; a column that is mostly empty does. The lines run."""
+    rng = np.random.default_rng(0)
+    x = rng.random((200, 8))
+    x[rng.random(x.shape) < 0.05] = np.nan
+    x[20:, 7] = np.nan
+    table = pd.DataFrame(x, columns=list("abcdefgh")).assign(label=list("uv") * 100)
+    table.to_csv("t.csv", index=False)
+    table.to_csv("q.csv", index=False, na_rep="?")
+    table.to_parquet("t.parquet")
+    for name in ("t.csv", "q.csv", "t.parquet"):
+        out = run("info", name)[1]
+        n = int(np.isnan(x[:50, :7]).any(axis=1).sum())
+        assert (
+            f"gaps     in {n} of the 50 rows looked at, in 7 columns: a, b, c, d, e, f, g. " in out
+        )
+        assert "empty    h: left out, as half of the rows or more are\n" in out
+        assert "dhsk cv" not in out
+        line, then = out.splitlines()[-1][8:].split(" in Python, then ")
+        exec(line, {"pandas": pd})
+        words = run(*shlex.split(then)[1:])[1].splitlines()[-2]
+        assert (
+            run(
+                *shlex.split(words)[2:], "--kernel", "linear", "--C", 1, "--folds", 2, "--overwrite"
+            )[0]
+            == DONE
+        )
+    pd.DataFrame(x[:, 7:], columns=["h"]).assign(a=1.0, b=2.0, label=list("uv") * 100).to_csv(
+        "t.csv", index=False
+    )
+    out = run("info", "t.csv")[1]
+    assert "--labels t.csv:label --drop-column h --out found" in out
+
+
+def test_numbers_with_commas_or_percents_are_told(run: Any, inside: None) -> None:
+    """Separators of thousands are read by pandas; no such column names the samples."""
+    x = np.random.default_rng(0).random(40) * 5000
+    table = pd.DataFrame({"a": x, "revenue": [f"{v:,.2f}" for v in x], "label": list("uv") * 20})
+    table["units"] = [f"{1000 + k:,}" for k in range(40)]
+    table.to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    words = (
+        "numbers  revenue, units with separators of thousands: leave the commas out to keep them"
+    )
+    assert words in out
+    assert "--id-column" not in out
+    line = "pandas.read_csv('t.csv', thousands=',').to_csv('t_points.csv', index=False)"
+    assert out.endswith(f"next:   {line} in Python\n")
+    exec(line, {"pandas": pd})
+    out = run("info", "t_points.csv")[1]
+    assert "dhsk cv t_points.csv --labels t_points.csv:label --out found\n" in out
+    table.drop(columns=["revenue", "units"]).assign(rate=[f"{k}%" for k in range(40)]).to_csv(
+        "t.csv", index=False
+    )
+    out = run("info", "t.csv")[1]
+    assert "numbers  rate with percent signs: leave these out to keep them\n" in out
+    assert "--id-column" not in out
+
+
+def test_a_header_alone_has_no_rows(run: Any, inside: None) -> None:
+    """In a table of text, and in Parquet."""
+    pd.DataFrame({"a": [1.0], "label": ["u"]})[:0].to_csv("t.csv", index=False)
+    pd.DataFrame({"a": [1.0], "label": ["u"]})[:0].to_parquet("t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        code, _, err = run("info", name)
+        assert code == BAD_INPUT
+        assert f"{name} has columns (a, label) but no rows: write one for each sample" in err
