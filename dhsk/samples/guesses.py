@@ -131,6 +131,12 @@ class _Roles:
         return next(iter(self.labels), None)
 
     @property
+    def unlabelled(self) -> bool:
+        """Whether labels are absent, rather than a class such as None."""
+        values = [] if self.label is None else self.columns[self.label]
+        return any(v.strip() == "" if isinstance(v, str) else is_gap(v) for v in values)
+
+    @property
     def measured(self) -> bool:
         """Whether the labels are numbers that are no classes."""
         if self.text or self.vector or self.label is None:
@@ -182,12 +188,15 @@ class _Roles:
         if self.gaps:
             lists = [self.columns[name] for name in self.gaps]
             n = sum(any(map(is_gap, row)) for row in zip(*lists, strict=True))
+            columns = f"{len(self.gaps):,} column{'s' if len(self.gaps) > 1 else ''}"
             yield (
                 "gaps",
-                f"in {n:,} of the {len(lists[0]):,} rows looked at, in {len(self.gaps):,} columns: "
-                f"{listed(self.gaps, SHOWN)}. dhsk takes none: fill them in first, as "
+                f"{n:,} of the {len(lists[0]):,} rows looked at have some, in {columns} "
+                f"({listed(self.gaps, SHOWN)}). dhsk takes none: fill them in first, as "
                 "SimpleImputer of scikit-learn does",
             )
+        if self.unlabelled:
+            yield "gaps", f"rows without {self.label} among those looked at: leave them out first"
         if self.empty:
             yield "empty", f"{listed(self.empty, SHOWN)}: left out, as half of the rows or more are"
         for words, way in _WAYS.items():
@@ -217,10 +226,10 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     options, plan, values, alone = "", "", None, False
     if text is None:
         rows += found.rows_of_features()
-        if found.numbers:
+        if found.numbers and not found.gaps:  # of some columns notes would mislead
             lists = [list(map(number_of, columns[name])) for name in found.numbers]
             values = np.array(lists, np.float64).T
-        elif label is not None and not found.written and not found.gaps:
+        elif label is not None and not (found.written or found.gaps):
             alone = True
             rows += [("features", "none: labels or predictions, of other samples")]
         options = "" if found.ids is None or alone else f" --id-column {quote(found.ids)}"
@@ -243,7 +252,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     )  # fmt: skip
     if text is None and (line := _as_it_is_read(table, found)):
         kept = described.following if found.label is None and names_features(table) else []
-        return replace(described, python=[line, *kept[: not (found.written or found.gaps)]])
+        return replace(described, python=[line, *(kept if ".T.to_csv" in line else [])])
     if not found.measured:
         return described
     counts = values is not None and are_compositions(values)
@@ -259,14 +268,14 @@ def _as_it_is_read(table: Table, found: _Roles) -> str | None:
     if commas and table.delimiter is not None:
         ways = ", ".join(_IN_PANDAS[words] for words in sorted(commas))
         return f"{table.in_pandas(ways)}.to_csv('{stem}_points.csv'{index}) in Python"
-    if found.gaps:
+    if found.gaps or found.unlabelled:
         if any("?" in map(str, found.columns[name]) for name in found.gaps):
             options = ["na_values='?'"]
         filled = f"{stem}_filled.csv"
-        return (
-            f"table = {table.in_pandas(*options)}; table.fillna(table.median(numeric_only=True))"
-            f".to_csv('{filled}'{index}) in Python, then dhsk info {quote(filled)}"
-        )
+        kept = f".dropna(subset={[found.label]!r})" if found.unlabelled else ""
+        line = f"table = {table.in_pandas(*options)}{kept}; "
+        line += f"table.fillna(table.median(numeric_only=True)).to_csv('{filled}'{index})"
+        return f"{line} in Python, then dhsk info {quote(filled)}"
     if found.label is None and names_features(table):
         return f"{table.in_pandas('index_col=0')}.T.to_csv('{stem}_samples.csv') in Python"
     return None

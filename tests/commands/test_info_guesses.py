@@ -114,7 +114,8 @@ def test_gaps_are_filled_first(run: Any, inside: None) -> None:
         out = run("info", name)[1]
         n = int(np.isnan(x[:50, :7]).any(axis=1).sum())
         assert (
-            f"gaps     in {n} of the 50 rows looked at, in 7 columns: a, b, c, d, e, f, g. " in out
+            f"gaps     {n} of the 50 rows looked at have some, in 7 columns (a, b, c, d, e, f, g)."
+            in out
         )
         assert "empty    h: left out, as half of the rows or more are\n" in out
         assert "dhsk cv" not in out
@@ -127,6 +128,11 @@ def test_gaps_are_filled_first(run: Any, inside: None) -> None:
             )[0]
             == DONE
         )
+    table[list("abc")].fillna(0).assign(y=["u", "", "v", "u"] * 50).to_csv("y.csv", index=False)
+    out = run("info", "y.csv")[1]
+    assert "gaps     rows without y among those looked at: leave them out first\n" in out
+    exec(out.splitlines()[-1][8:].split(" in Python")[0], {"pandas": pd})
+    assert len(pd.read_csv("y_filled.csv")) == 150
     pd.DataFrame(x[:, 7:], columns=["h"]).assign(a=1.0, b=2.0, label=list("uv") * 100).to_csv(
         "t.csv", index=False
     )

@@ -183,7 +183,7 @@ def test_labels_are_columns_of_few_values(run: Any, here: None) -> None:
     ]
     Path("t.csv").write_text("\n".join(["a,sex,mass,ill,k,visit", *lines]))
     out = run("info", "t.csv")[1]
-    assert "gaps     in 1 of the 50 rows looked at, in 1 columns: mass. dhsk takes none" in out
+    assert "1 of the 50 rows looked at have some, in 1 column (mass). dhsk takes none" in out
     Path("t.csv").write_text("\n".join(["a,sex,mass,ill,k,visit", *lines[4:]]))
     drop = "--drop-column sex --drop-column visit"
     assert f"dhsk cv t.csv --labels t.csv:ill {drop} --out found\n" in run("info", "t.csv")[1]
