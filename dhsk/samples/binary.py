@@ -2,6 +2,7 @@
 
 import math
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -329,8 +330,19 @@ def _describe_npz(origin: Origin) -> SamplesFile:
     return describe_arrays(words, origin, _open_npz, rows, labels)
 
 
-NPY = Format(
-    (".npy",), _open_npy, lambda origin: describe_arrays("an array (.npy)", origin, _open_npy),
-    _npy_labels,
-)  # fmt: skip
+def _describe_npy(origin: Origin) -> SamplesFile:
+    """Describe samples, or labels: one axis of strings, or of whole numbers, booleans included."""
+    with _opened_npy(origin) as stored:
+        if len(stored.shape) != 1 or stored.dtype.kind not in "USbiu" or not stored.shape[0]:
+            return describe_arrays("an array (.npy)", origin, _open_npy)
+        found = Counter(as_text(stored.whole()))
+    n, sizes = stored.shape[0], [f"{name} ({size:,})" for name, size in found.most_common(SHOWN)]
+    more = ", ..." if len(found) > SHOWN else ""
+    said = f"{n:,} of {len(found):,} classes, it seems: {', '.join(sizes)}{more}"
+    facts = {"shape": [n], "n_classes": len(found)}
+    name = quote(str(origin.path))
+    return SamplesFile("labels (.npy)", [("labels", said)], "SAMPLES", name, facts=facts)
+
+
+NPY = Format((".npy",), _open_npy, _describe_npy, _npy_labels)
 NPZ = Format((".npz",), _open_npz, _describe_npz, _npz_labels)

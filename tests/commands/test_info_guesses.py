@@ -173,3 +173,18 @@ def test_a_header_alone_has_no_rows(run: Any, inside: None) -> None:
         code, _, err = run("info", name)
         assert code == BAD_INPUT
         assert f"{name} has columns (a, label) but no rows: write one for each sample" in err
+
+
+def test_an_array_of_one_axis_is_labels(run: Any, inside: None) -> None:
+    """Strings, bytes, whole numbers and booleans; measurements and samples are none."""
+    y = np.array(list("aabbc") * 12)
+    for labels, first in ((y, "a (24)"), (y.astype("S1"), "a (24)"), (np.arange(60) % 3, "0 (20)")):
+        np.save("y.npy", labels)
+        code, out, err = run("info", "y.npy")
+        assert code == DONE, err
+        assert f"labels   60 of 3 classes, it seems: {first}, " in out
+        assert "dhsk cv SAMPLES --labels y.npy --out found\n" in out
+    for values, said in ((np.ones(3), "x.reshape(-1, 1)"), (y[:, None], "X.astype(float)")):
+        np.save("y.npy", values)
+        code, _, err = run("info", "y.npy")
+        assert (code, said in err) == (BAD_INPUT, True)
