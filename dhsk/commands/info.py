@@ -56,8 +56,8 @@ class Description:
 def info(store: Place, as_json: bool) -> None:
     """Describe a model, a store, samples or the results of dhsk cv.
 
-    A store is of a Gram matrix or of features, and may be incomplete. Of samples only the first
-    rows are read.
+    A store is of a Gram matrix or of features, and may be incomplete. Of samples the first
+    rows are looked at, and columns of groups, such as patients.
     """
     described = _described(store)
     if as_json:
