@@ -191,7 +191,8 @@ FINAL: Final = (
             "--baselines/--no-baselines",
             default=None,
             help="Score common methods of scikit-learn on the same folds: LinearSVC on tf-idf, of "
-            "tables SVC and trees. [default: in a search, where they add 10 s or a fifth]",
+            "tables linear ones, SVC and trees. "
+            "[default: in a search, where they add 10 s or a fifth]",
         ),
     ),
     *rows_of(

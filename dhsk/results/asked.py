@@ -219,9 +219,10 @@ class Output:
         sets or of low rank.
     baselines
         Whether to score common methods of scikit-learn on the same folds: of sparse counts
-        `LinearSVC` on tf-idf and on square roots of proportions, of dense samples `SVC` on scaled
-        columns, a random forest and boosted trees, of dense compositions logistic regression on
-        log-ratios too. None for those that take less than 10 s, or less than a fifth of the
+        `LinearSVC` on tf-idf and on square roots of proportions, of dense samples logistic
+        regression and `SVC` on scaled columns, a random forest and boosted trees; too, of dense
+        compositions logistic regression on log-ratios, of 50 other columns and more `LinearSVC` on
+        rows of length 1. None for those that take less than 10 s, or less than a fifth of the
         seconds of the kernels, if no kernel was asked for.
 
     Examples

@@ -1,9 +1,10 @@
 """What is usually done with such data, from scikit-learn, on the folds of a grid.
 
 Of counts of words, which are sparse, that is a linear SVM on tf-idf, or on the square roots of
-proportions; of tables an SVM with a Gaussian kernel on scaled columns, a random forest and boosted
-trees, and of compositions logistic regression on log-ratios. Each setting is a candidate as every
-kernel at every C is one, so both are chosen by the same folds.
+proportions; of tables logistic regression and an SVM with a Gaussian kernel on scaled columns, a
+random forest and boosted trees. Beside these it is of compositions logistic regression on
+log-ratios, and of other wide tables, such as embeddings, a linear SVM on rows of length 1. Each
+setting is a candidate as every kernel at every C is one, so both are chosen by the same folds.
 """
 
 import math

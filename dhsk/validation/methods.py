@@ -81,6 +81,20 @@ def _log_ratios(C: float | None) -> Sequence[Any]:
     return FunctionTransformer(clr_map), LogisticRegression(C=C, max_iter=1000)
 
 
+def _unit_rows(C: float | None) -> Sequence[Any]:
+    from sklearn.preprocessing import Normalizer
+    from sklearn.svm import LinearSVC
+
+    return Normalizer(), LinearSVC(C=C, random_state=0)
+
+
+def _scaled_linear(C: float | None) -> Sequence[Any]:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    return StandardScaler(), LogisticRegression(C=C, max_iter=1000)
+
+
 def _forest(C: float | None) -> Sequence[Any]:
     from sklearn.ensemble import RandomForestClassifier
 
@@ -122,7 +136,28 @@ OF_COMPOSITIONS: Final = (
 """Beside those of tables. With its best C, of 1 to 1,000, the mean accuracy on seven tables of
 microbes was 0.814, with log(counts + 1), the usual ratios, 0.815, and that of forests 0.783."""
 
+WIDE: Final = 50
+"""Columns from which on dense samples may be embeddings or pictures, whose directions tell."""
+
+OF_WIDE: Final = (
+    Method(
+        "LinearSVC on rows of length 1",
+        _unit_rows,
+        "make_pipeline(Normalizer(), LinearSVC(C={C}, random_state=0))",
+    ),
+)
+"""Beside those of tables. With its best C it had 0.812 on 1,500 posts of 20 groups as embeddings of
+300 columns, 0.877 on 1,500 of MNIST and 0.963 on digits; logistic regression on such rows 0.806,
+0.875 and 0.971. On rows as they are C has their unit: 0.824, 0.875 and 0.967, at C from 0.01 to 1.
+"""
+
 OF_TABLES: Final = (
+    Method(
+        "LogisticRegression on scaled columns",
+        _scaled_linear,
+        "make_pipeline(StandardScaler(), LogisticRegression(C={C}, max_iter=1000))",
+        probabilities=True,
+    ),
     Method(
         "SVC(rbf) on scaled columns",
         _scaled,
@@ -154,7 +189,9 @@ def methods_for(X: Any) -> tuple[Method, ...]:
     if issparse(X):
         return OF_COUNTS
     has_ratios = are_compositions(X) and bool(X.any(axis=1).all())
-    return (*OF_COMPOSITIONS, *OF_TABLES) if has_ratios else OF_TABLES
+    if has_ratios:
+        return *OF_COMPOSITIONS, *OF_TABLES
+    return (*OF_WIDE, *OF_TABLES) if X.shape[1] >= WIDE else OF_TABLES
 
 
 _SINGLE_SAMPLES: Final = 5000
