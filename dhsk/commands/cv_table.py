@@ -27,10 +27,11 @@ def print_result(result: Results) -> None:
     if result.search_ended:
         say_wrapped("search: ", result.search_ended)
     say_wrapped("best:   ", _in_words(result, best))
-    if len(decision.compared) > 1 or result.best != best or result.baselines.tried:
+    compared = len(decision.compared) > 1 or result.best != best or result.baselines.tried
+    if compared or result.unlearnt:
         say_wrapped("decide: ", result.advice)
-    for said in filter(None, (result.unlearnt, decision.unseen)):
-        say_wrapped("beware: ", said)
+    if decision.unseen and not result.unlearnt:
+        say_wrapped("beware: ", decision.unseen)
     unfinished = result.unfinished(*result.summary)
     if unfinished:
         say(f"beware: {unfinished} fits did not reach the tolerance of {result.tol:g}")

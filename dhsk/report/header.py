@@ -36,12 +36,12 @@ def header(title: str, results: Results) -> Html:
 
 
 def _decision(results: Results) -> Html:
-    """Say which kernel is the simplest that is about as good; nothing of one kernel alone."""
+    """Say which kernel is the simplest that is about as good; nothing of one that learnt alone."""
     decision = results.decision
-    if len(decision.compared) == 1 and not results.baselines.tried:
+    if len(decision.compared) == 1 and not results.baselines.tried and not results.unlearnt:
         return Html()
-    said = map(capitalised, filter(None, (results.unlearnt, decision.unseen)))
-    sentence = ". ".join((results.advice, *said))
+    unseen = "" if results.unlearnt else decision.unseen
+    sentence = ". ".join(filter(None, (results.advice, capitalised(unseen))))
     for sign in (" ± ", " = "):
         sentence = sentence.replace(sign, unbroken(sign))
     return tag("p", f"Decision: {sentence}.", class_="decision")
@@ -50,6 +50,7 @@ def _decision(results: Results) -> Html:
 def _lede(results: Results) -> str:
     best = results.best
     word = "Best and taken" if best == results.decision.best else "Taken"
+    word = "Not clear of guessing" if results.unlearnt else word
     said = (
         f"{word}: {cell_words(best)}: mean {metric(results)} {mean_and_std(best)} over "
         f"{folds_of(results)}"

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from dhsk.results.columns import grouped
-from dhsk.results.paired import PairedDifference
+from dhsk.results.paired import PairedDifference, deviation
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Baseline:
     @property
     def std(self) -> float:
         """Standard deviation of the scores over the folds."""
-        return float(np.std(self.scores))
+        return deviation(self.scores)
 
     @property
     def brief(self) -> str:

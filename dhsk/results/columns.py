@@ -6,6 +6,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from dhsk.results.paired import deviation
+
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
@@ -193,7 +195,7 @@ def _over_folds(point: GridPoint, rows: Sequence[Row]) -> Cell:
     return Cell(
         **vars(point),
         mean=float(scores.mean()),
-        std=float(scores.std()),
+        std=deviation(scores),
         seconds=float(sum(row.seconds for row in rows)),
         converged=all(row.converged for row in rows),
         n_iter=sum(row.n_iter for row in rows),

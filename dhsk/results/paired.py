@@ -86,6 +86,12 @@ def about_equal(one: float, other: float) -> bool:
     return abs(one - other) <= _ROUNDING * max(abs(one), abs(other))
 
 
+def deviation(scores: ArrayLike, ddof: int = 0) -> float:
+    """Standard deviation of scores; 0 if they differ by rounding at most."""
+    values = np.asarray(scores, dtype=np.float64)
+    return 0.0 if about_equal(values.min(), values.max()) else float(values.std(ddof=ddof))
+
+
 def paired_difference(
     one: ArrayLike, other: ArrayLike, *, n_train: float, n_test: float
 ) -> PairedDifference:

@@ -204,7 +204,12 @@ class Results(RunFacts):
 
     @property
     def advice(self) -> str:
-        """What to take: the decision between kernels, and how a common method compares."""
+        """What to take: the decision between kernels, and how a common method compares.
+
+        Where no score is clear of guessing, that none is to be used, and what may help.
+        """
+        if self.unlearnt:
+            return f"none is to be used: {self.unlearnt}. More samples or other features may help"
         beside = self.beside
         if beside is None:
             return self.decision.sentence
@@ -233,9 +238,10 @@ class Results(RunFacts):
         largest = max(self.class_counts) / sum(self.class_counts)
         if self.scoring != "accuracy" or largest * len(self.class_counts) < UNEVEN:
             return said
+        other = "roc_auc or balanced_accuracy" if len(self.classes) == 2 else "balanced_accuracy"
         return (
-            f"{said}: balanced_accuracy (--scoring) counts every class the same, and balanced "
-            "weights (--class-weight) train for it"
+            f"{said}: try --scoring {other}, which counts every class the same, and "
+            "--class-weight balanced, which trains for that"
         )
 
     @cached_value

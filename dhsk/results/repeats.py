@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dhsk.results.columns import Cell, GridPoint, Row, grouped
+from dhsk.results.paired import deviation
 from dhsk.results.parts import Results
 
 
@@ -58,7 +59,7 @@ def _repeat(cell: Cell, number: int, rows: Sequence[Row]) -> Repeat:
         **vars(cell.point),
         repeat=number,
         mean=float(scores.mean()),
-        std=float(scores.std()),
+        std=deviation(scores),
         converged=all(row.converged for row in rows),
     )
 
@@ -66,7 +67,7 @@ def _repeat(cell: Cell, number: int, rows: Sequence[Row]) -> Repeat:
 def spread_of_repeats(results: Results, cell: Cell) -> float | None:
     """Standard deviation of the repeats' means, with Bessel's correction; None for one repeat."""
     means = [one.mean for one in _of_cell(results, cell)]
-    return float(np.std(means, ddof=1)) if len(means) > 1 else None
+    return deviation(means, ddof=1) if len(means) > 1 else None
 
 
 def best_of_families(results: Results) -> list[BestOfFamily]:
@@ -83,6 +84,6 @@ def _best(results: Results, name: str, cells: Sequence[Cell]) -> BestOfFamily:
         rivals = [one for one in same if one.converged] or list(same)
         scores.append(max(one.mean for one in rivals))
     best = max([cell for cell in cells if cell.converged] or cells, key=lambda cell: cell.mean)
-    std = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
+    std = deviation(scores, ddof=1) if len(scores) > 1 else 0.0
     own = (best.label, best.C, best.rank)
     return BestOfFamily(name, float(np.mean(scores)), std, tuple(scores), *own)

@@ -26,7 +26,7 @@ def encoded(results: Results) -> dict[str, Any]:
     plain = {name: _plain(part) for name, part in parts.items()}
     # For readers of the file: it follows from the rows, so `read_results` makes it anew.
     decision = _plain(results.decision) | {
-        "sentence": results.decision.sentence,
+        "sentence": results.advice if results.unlearnt else results.decision.sentence,
         "unseen": results.decision.unseen,
     }
     return {"schema": SCHEMA} | plain | {"decision": decision}
