@@ -28,7 +28,7 @@ from dhsk.samples import (
     scan,
     warn_of_zero_rows,
 )
-from dhsk.samples.looks import warn_of_looks
+from dhsk.samples.looks import warn_of_heavy_direction, warn_of_looks
 from dhsk.samples.names import in_order
 
 
@@ -42,7 +42,8 @@ def check_kernels(
 
     `sides` are the samples of rows and, if rectangular, of columns; the default map is that of the
     kernels. Warns (`InputWarning`) where a kernel takes samples for counts whose first rows seem to
-    be none. Raises InputError, or AccuracyError for a kernel without its guaranteed accuracy.
+    be none, or for directions that are nearly those of one column. Raises InputError, or
+    AccuracyError for a kernel without its guaranteed accuracy.
     """
     if not kernels:
         raise InputError("no kernel was given: pass one, or a list of them")
@@ -59,6 +60,9 @@ def check_kernels(
     if _of_counts(kernels, chosen):
         for side in sides:
             warn_of_looks(side)
+    elif chosen == "projective" and any(kernel.spherical for kernel in kernels):
+        for side in sides:
+            warn_of_heavy_direction(side)
     return chosen
 
 

@@ -11,6 +11,7 @@ from dhsk.errors import InputWarning
 from dhsk.samples.base import Samples
 from dhsk.samples.images import values_of
 from dhsk.samples.scan import rows_within
+from dhsk.samples.weighted import WeightedSamples
 from dhsk.samples.zeros import frames_inside
 
 _ROWS: Final = 500
@@ -70,6 +71,27 @@ def warn_of_looks(samples: Samples) -> None:
     _warn(samples, said)
 
 
+def warn_of_heavy_direction(samples: Samples) -> None:
+    """Warn, once for the same object, where one column nearly is the direction of all samples.
+
+    Counts times weights are no measurements of different units: nothing is said of them.
+    """
+    if isinstance(samples, WeightedSamples) or vars(samples).get("_looked"):
+        return
+    vars(samples)["_looked"] = True
+    with np.errstate(over="ignore", invalid="ignore"):  # the map scales what overflows
+        heavy = heavy_column(first_rows(samples), squares=True)
+    if heavy is None:
+        return
+    column, share = heavy
+    _warn(
+        samples,
+        f"have {share:.0%} of the sum of all squares in {_named(samples, column)}, which hides the "
+        "others: if columns have different units, scale them first, as StandardScaler of "
+        "scikit-learn does, and leave out one that only numbers the samples",
+    )
+
+
 def warn_of_logarithms(samples: Samples) -> None:
     """Warn of new samples that seem to be logarithms of counts."""
     if samples.vectorizer is None and seems(first_rows(samples)) == "logarithms":
@@ -127,17 +149,22 @@ def _in_most_columns(rows: Any) -> bool:
     return bool(below.size >= EMBEDDED and below.mean() > _HEAVY)
 
 
-def heavy_column(rows: Rows) -> tuple[int, float] | None:
-    """Column with most of all values, and its share, where columns seem to have other units.
+def heavy_column(rows: Rows, *, squares: bool = False) -> tuple[int, float] | None:
+    """Column with most of all values, or of their squares, where columns seem to have other units.
 
-    Counts and proportions have one unit: all values are whole, or all rows have the same total.
+    With its share. Counts, proportions and unit rows have one unit: all values are whole, or all
+    rows have the same total.
     """
-    values, totals = values_of(rows), _totals(rows)
-    if rows.shape[1] < 3 or not values.size or not np.isfinite(values).all() or values.min() < 0:
+    values = values_of(rows)
+    if rows.shape[1] < 3 or not values.size or not np.isfinite(values).all() or _whole(values):
         return None
-    if _whole(values) or not totals.max() > 0 or _same(totals):
+    if not squares and values.min() < 0:
         return None
-    sums = np.asarray(rows.sum(axis=0)).reshape(-1)
+    summed: Any = rows * rows if squares else rows  # type: ignore[operator]  # entry by entry
+    totals = _totals(summed)
+    if not totals.max() > 0 or _same(totals):
+        return None
+    sums = np.asarray(summed.sum(axis=0)).reshape(-1)
     column = int(sums.argmax())
     share = float(sums[column] / totals.sum())
     return (column, share) if share >= _HEAVY else None

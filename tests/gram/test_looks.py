@@ -114,7 +114,7 @@ def test_once_for_each_call(call: Callable[[], Any]) -> None:
     assert sum("in column 12" in one for one in warned(call)) == 1
 
 
-@pytest.mark.parametrize("X", [WINE, LOGGED, NORMALISED])
+@pytest.mark.parametrize("X", [WINE / WINE.max(axis=0), LOGGED, NORMALISED])
 @pytest.mark.parametrize(
     "options",
     [{"kernel": "linear"}, {"kernel": "gaussian"}, {"kernel": "heat", "sphere_map": "projective"}],
@@ -123,6 +123,33 @@ def test_once_for_each_call(call: Callable[[], Any]) -> None:
 def test_other_kernels_take_values_as_they_are(X: Any, options: Any) -> None:
     """No warning where samples are not taken for counts."""
     assert not warned(lambda: dhsk.compute_gram(np.asarray(X) + 1e-9, **options))
+
+
+@pytest.mark.parametrize("made", [np.asarray, csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("size", [0.005, 0.05])
+def test_a_column_that_is_the_direction_of_all_is_named(made: Any, size: float) -> None:
+    """Embeddings with the numbers of their rows; without these, of length 1 or whole they pass."""
+    X, y = np.random.default_rng(0).normal(size=(60, 30)) * size, np.arange(60) % 2
+    X[:, 7] = np.arange(60)
+    for call in (
+        lambda X: dhsk.HeatSVC(sphere_map="projective").fit(X, y),
+        lambda X: dhsk.compute_gram(X, ["cosine", "heat"], sphere_map="projective"),
+    ):
+        (said,) = warned(lambda call=call: call(made(X)))
+        assert "100% of the sum of all squares in column 7 (counted from 0)" in said
+        assert "StandardScaler" in said
+        plain = np.delete(X, 7, axis=1)
+        unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+        for other in (plain, unit, np.round(100 * X)):
+            assert warned(lambda call=call, other=other: call(made(other))) == []
+    assert warned(lambda: dhsk.compute_gram(made(X), "linear")) == []
+
+
+def test_weights_of_counts_are_no_units() -> None:
+    """A feature that is most of all is nothing to scale under tf-idf."""
+    X = counts() * np.where(np.arange(30) == 3, 50, 1) + 1
+    asked: dict[str, Any] = {"kernels": "cosine", "C": 1.0, "cv": 2, "sphere_map": "tfidf"}
+    assert warned(lambda: dhsk.cross_validate(X, np.arange(60) % 2, **asked)) == []
 
 
 def test_z_scores_are_refused_with_the_way_out() -> None:
