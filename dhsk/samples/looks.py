@@ -1,12 +1,13 @@
 """What values seem to be, by some rows of them: logarithms of counts, z-scores, other units."""
 
 import warnings
+from shlex import quote
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats, Indices, Rows, numbered
 from dhsk.errors import InputWarning
 from dhsk.samples.base import Samples
 from dhsk.samples.images import values_of
@@ -19,6 +20,12 @@ _ROWS: Final = 500
 
 _BYTES: Final = 4 * 2**20
 """Most bytes of them, if there are two or more."""
+
+_COLUMNS: Final = 1000
+"""Most columns of tables in which a copy of the labels is looked for."""
+
+_LEAST: Final = 20
+"""Least samples that a column tells by more than chance."""
 
 _CLOSE: Final = 1e-3
 """Relative difference from a whole number, or from the same total, that float32 explains."""
@@ -123,6 +130,39 @@ def warn_of_spread(samples: Samples) -> None:
     )
 
 
+def warn_of_copied_labels(samples: Samples, y: Indices) -> None:
+    """Warn where a column of a dense table has one value for each class, and another for each.
+
+    `y` numbers the classes of the samples, (N,), where samples of none have -1. Reading ends with
+    the first rows unless such a column is among them.
+    """
+    dim = samples.shape[1]
+    if samples.is_sparse or dim > _COLUMNS or np.count_nonzero(y >= 0) < _LEAST or y.max() < 1:
+        return
+    values, left = np.full((int(y.max()) + 1, dim), np.nan), np.arange(dim)
+    rows = min(_ROWS, max(2, rows_within(samples, _BYTES)))
+    for first, block in numbered(samples.blocks(rows)):
+        own = y[first : first + block.shape[0]]
+        for one in np.unique(own[own >= 0]):
+            of_class = np.asarray(block)[own == one][:, left]
+            known = values[one, left]
+            known = np.where(np.isnan(known), of_class[0], known)
+            values[one, left] = known
+            left = left[(of_class == known).all(axis=0)]
+        ordered = np.sort(values[:, left], axis=0)  # NaN equals none
+        left = left[(ordered[1:] != ordered[:-1]).all(axis=0)]
+        if not left.size:
+            return
+    names, column = samples.feature_names, int(left[0])
+    way = "" if names is None else f" with --drop-column {quote(names[column])} (drop_columns)"
+    warnings.warn(
+        f"{samples.source}: {_named(samples, column)} alone tells every label: is it a copy of the "
+        f"labels? Leave it out{way}",
+        InputWarning,
+        stacklevel=frames_inside(),
+    )
+
+
 def _named(samples: Samples, column: int) -> str:
     names = samples.feature_names
     return f"column {column} (counted from 0)" if names is None else f"column {names[column]}"
@@ -160,7 +200,7 @@ def heavy_column(rows: Rows, *, squares: bool = False) -> tuple[int, float] | No
         return None
     if not squares and values.min() < 0:
         return None
-    summed: Any = rows * rows if squares else rows  # type: ignore[operator]  # entry by entry
+    summed: Any = rows * rows if squares else rows  # entry by entry
     totals = _totals(summed)
     if not totals.max() > 0 or _same(totals):
         return None

@@ -24,6 +24,8 @@ from dhsk.results.columns import Cell, bare, is_rest, rows_by_point, summarise
 from dhsk.results.decision import decide, rivals_in
 from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import ChoiceOfBest, Timings
+from dhsk.samples import Samples
+from dhsk.samples.looks import warn_of_copied_labels
 from dhsk.samples.weighted import MapName
 from dhsk.solvers.problems import MultiClass
 from dhsk.units import parse_bytes
@@ -182,8 +184,9 @@ def cross_validate(
     Warns
     -----
     InputWarning
-        A class has fewer samples than there are folds; or labels, groups or weights have the index
-        of the samples in another order, as rows are paired by position.
+        A class has fewer samples than there are folds; a column alone tells every label; or labels,
+        groups or weights have the index of the samples in another order, as rows are paired by
+        position.
 
     Raises
     ------
@@ -226,7 +229,7 @@ def cross_validate(
         indefinite=fit.indefinite,
     )  # fmt: skip
     held_out = None if taken.test is None else open_held_out(square, taken.test, grid)
-    check_ids(square)
+    _look_at(square, grid)
     asked = asked_for(output.baselines, square, default=default)
     temporary = TemporaryFolder()
     options = CvOptions(
@@ -272,6 +275,13 @@ def _places(output: Output) -> dict[str, Place | None]:
     kept = {"store": "fits/gram", "journal": "fits", "table": "results.csv"}
     found = {name: None if folder is None else folder / where for name, where in kept.items()}
     return found if store is None else found | {"store": parse_place("store", store)}
+
+
+def _look_at(square: Square, grid: Grid) -> None:
+    """Refuse ids that cannot be read, and warn of labels among the features, before any work."""
+    check_ids(square)
+    if isinstance(square, Samples):
+        warn_of_copied_labels(square, grid.y)
 
 
 def _timings(prepared: float, begin: float, fitted: float) -> Timings:
