@@ -387,7 +387,11 @@ def _print_files(
     model = result.model_ is not None
     files = [*TABLES, PAGE, *(["model.dhsk"] if model else [])]
     hint(f"output: {out / files[0]}, {', '.join(files[1:])}")
-    if model and result.best != result.decision.best:
+    beside = result.beside
+    if model and beside is not None and beside.ahead:
+        name = beside.baseline.method
+        hint(f"model:  of {result.best.brief}; the code of {name}, which is ahead, is on the page")
+    elif model and result.best != result.decision.best:
         hint(f"model:  of {result.best.brief}, as decided (--choose best: of the highest mean)")
     if (out / FILE).exists():
         hint(f"repeat: dhsk cv --config {shlex.quote(str(out / FILE))}")

@@ -50,6 +50,7 @@ def _decision(results: Results) -> Html:
 def _lede(results: Results) -> str:
     best = results.best
     word = "Best and taken" if best == results.decision.best else "Taken"
+    word += " of the kernels" if results.beside is not None and results.beside.ahead else ""
     word = "Not clear of guessing" if results.unlearnt else word
     said = (
         f"{word}: {cell_words(best)}: mean {metric(results)} {mean_and_std(best)} over "

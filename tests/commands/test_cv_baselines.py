@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, save_npz
+from sklearn.datasets import load_wine
 
 import dhsk
 from dhsk.commands.cv_table import print_result
@@ -65,3 +66,23 @@ def test_what_was_left_out_is_said(counts: Any, capsys: pytest.CaptureFixture[st
     print_result(replace(result, baselines=Baselines(left_out=(why,))))
     said = " ".join(capsys.readouterr().out.split())
     assert f"(common methods left out: {why}; --baselines tries all that can be)" in said
+
+
+@pytest.mark.slow
+def test_a_method_that_is_ahead_is_not_the_model(run: Any) -> None:
+    """The model is of the kernels, and the page has the code of the method."""
+    X, y = load_wine(return_X_y=True)
+    np.save("x.npy", X)
+    Path("y.txt").write_text("\n".join(map(str, y)))
+    given = ("--kernel", "cosine", "--C", "10", "--folds", "3", "--baselines", "--model")
+    code, out, _ = run("cv", "x.npy", "--labels", "y.txt", *given, "--out", "o")
+    assert code == 0
+    result = dhsk.CvResult.from_json("o/results.json")
+    assert result.beside is not None
+    assert result.beside.ahead
+    name = result.beside.baseline.method
+    said = f"model:  of {result.best.brief}; the code of {name}, which is ahead, is on the page"
+    assert said in out.splitlines()
+    page = Path("o/report.html").read_text()
+    assert "Best and taken of the kernels: cosine kernel" in page
+    assert result.beside.baseline.code.replace('"', "&quot;") in page
