@@ -186,6 +186,8 @@ def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
                 words = " ".join(str(error).split()) or type(error).__name__
                 if name == "roc_auc" and k > 2:
                     words = "of more than two, roc_auc_ovr and roc_auc_ovo are scores"
+                if "pos_label" in words:
+                    words = f"it needs the classes 0 and 1: name them so, or take {name}_macro"
                 raise InputError(
                     f"scoring {name!r} does not suit an SVM on {k} classes: {words}"
                 ) from error
