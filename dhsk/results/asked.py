@@ -221,9 +221,9 @@ class Output:
         Whether to score common methods of scikit-learn on the same folds: of sparse counts
         `LinearSVC` on tf-idf and on square roots of proportions, of dense samples logistic
         regression and `SVC` on scaled columns, a random forest and boosted trees; too, of dense
-        compositions logistic regression on log-ratios, of 50 other columns and more `LinearSVC` on
-        rows of length 1. None for those that take less than 10 s, or less than a fifth of the
-        seconds of the kernels, if no kernel was asked for.
+        compositions logistic regression on log-ratios, of 50 other columns and more `LinearSVC` and
+        `SVC` on rows of length 1. None for those that take less than 10 s, or less than a fifth of
+        the seconds of the kernels, if no kernel was asked for.
 
     Examples
     --------

@@ -109,6 +109,9 @@ def families(X: Any, y: Any) -> dict[str, Callable[[], Scores]]:
             models, [make_pipeline(*roots, LinearSVC(C=c, random_state=0)) for c in C]
         ),
         "SVC(rbf), scaled": partial(models, [make_pipeline(scaler, SVC(C=10 * c)) for c in C]),
+        "SVC(rbf), rows of length 1": partial(
+            models, [make_pipeline(Normalizer(), SVC(C=10 * c)) for c in C]
+        ),
     }
 
 
