@@ -73,7 +73,7 @@ def refuse_texts(X: Any, name: str) -> None:
 
 def refuse_lists(X: Any) -> None:
     """Refuse a list in each row, as embeddings in one column of a table are."""
-    if isinstance(X, list | tuple | str | Mapping):
+    if issparse(X) or isinstance(X, list | tuple | str | Mapping):
         return
     try:
         first = np.asarray(X[:1])
@@ -83,7 +83,7 @@ def refuse_lists(X: Any) -> None:
         return
     names = columns_of(X) if first.ndim == 2 else ()
     for place, value in enumerate(first.flat):
-        if hasattr(value, "__len__") and not isinstance(value, str | bytes):
+        if hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping):
             own = f"[{names[place]!r}]" if len(names) else ""
             raise InputError(
                 f"X{own} holds a list of {len(value)} values in each row, and samples are rows of "
