@@ -89,15 +89,11 @@ def _solve(
             if violation <= max(tols[0], least):
                 break
         if tols[1] > 0.0:
-            most, before = min(more * steps, chunk), b[c].copy()
+            most = min(more * steps, chunk)
             done = _climb(K, diagonal, sign, bounds, (b[part], f[part]), tols[1], most)
             if done == chunk:
                 return False, b, found
             steps += done
-            if judge(sign, box, b[c], f[c])[0] > max(tols[0], violation):  # see `whole`
-                assign(b[c], before)
-                assign(f[c], sign)
-                subtract_products(K, b[part], f[part])
         assign(found[c, :5], certificate(sign, box, b[c], f[c]))
         found[c, 5] = steps
     return True, b, found

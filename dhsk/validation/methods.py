@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from dhsk.arrays import Floats, Indices
-from dhsk.samples.looks import are_compositions
+from dhsk.samples.looks import EMBEDDED, are_compositions
 from dhsk.samples.maps import clr_map
 
 TRIAL_ROUNDS: Final = 10
@@ -143,9 +143,6 @@ OF_COMPOSITIONS: Final = (
 """Beside those of tables. With its best C, of 1 to 1,000, the mean accuracy on seven tables of
 microbes was 0.814, with log(counts + 1), the usual ratios, 0.815, and that of forests 0.783."""
 
-WIDE: Final = 50
-"""Columns from which on dense samples may be embeddings or pictures, whose directions tell."""
-
 OF_WIDE: Final = (
     Method(
         "LinearSVC on rows of length 1",
@@ -205,7 +202,7 @@ def methods_for(X: Any) -> tuple[Method, ...]:
     has_ratios = are_compositions(X) and bool(X.any(axis=1).all())
     if has_ratios:
         return *OF_COMPOSITIONS, *OF_TABLES
-    return (*OF_WIDE, *OF_TABLES) if X.shape[1] >= WIDE else OF_TABLES
+    return (*OF_WIDE, *OF_TABLES) if X.shape[1] >= EMBEDDED else OF_TABLES
 
 
 _SINGLE_SAMPLES: Final = 5000

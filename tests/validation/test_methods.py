@@ -12,8 +12,9 @@ from sklearn.preprocessing import Normalizer
 from sklearn.svm import SVC, LinearSVC
 
 import dhsk
+from dhsk.samples.looks import EMBEDDED
 from dhsk.validation import methods
-from dhsk.validation.methods import WIDE, methods_for
+from dhsk.validation.methods import methods_for
 
 LINEAR = "LogisticRegression on scaled columns"
 DIRECTIONS = "LinearSVC on rows of length 1", "SVC(rbf) on rows of length 1"
@@ -36,7 +37,7 @@ def test_embeddings_get_svms_on_their_directions(monkeypatch: pytest.MonkeyPatch
         np.testing.assert_array_equal(one.scores, scores)
     assert found.best is not None
     assert found.best.method in DIRECTIONS
-    assert methods_for(X[:, : WIDE - 1]) == methods.OF_TABLES
+    assert methods_for(X[:, : EMBEDDED - 1]) == methods.OF_TABLES
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
