@@ -33,25 +33,21 @@ if TYPE_CHECKING:
         StoreMismatchError,
         ZeroRowsWarning,
     )
-    from dhsk.estimators import (
-        SVC,
-        SVR,
-        HeatGaussianProcessRegressor,
-        HeatKernelDensity,
-        HeatKernelNeighbors,
-        HeatKernelPCA,
-        HeatKernelRidge,
-        HeatOneClassSVM,
-        HeatSpectralClustering,
-        HeatSVC,
-        HypersphericalMap,
-        NystromFeatures,
-        NystromRidge,
-        NystromSVC,
-        OneClassSVM,
-        ProjectiveMap,
-        TfidfMap,
-    )
+    from dhsk.estimators.density import HeatKernelDensity
+    from dhsk.estimators.gaussian_process import HeatGaussianProcessRegressor
+    from dhsk.estimators.kernel_pca import HeatKernelPCA
+    from dhsk.estimators.libsvm_one_class import OneClassSVM
+    from dhsk.estimators.libsvm_svc import SVC
+    from dhsk.estimators.libsvm_svr import SVR
+    from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap, TfidfMap
+    from dhsk.estimators.neighbors import HeatKernelNeighbors
+    from dhsk.estimators.nystrom import NystromFeatures
+    from dhsk.estimators.nystrom_ridge import NystromRidge
+    from dhsk.estimators.nystrom_svc import NystromSVC
+    from dhsk.estimators.one_class import HeatOneClassSVM
+    from dhsk.estimators.ridge import HeatKernelRidge
+    from dhsk.estimators.spectral_clustering import HeatSpectralClustering
+    from dhsk.estimators.svc import HeatSVC
     from dhsk.execution.cluster import connect
     from dhsk.gram import (
         GramMatrices,
@@ -108,13 +104,21 @@ _HOME = {
         "DhskError", "IncompleteStoreError", "InputError", "InputWarning", "SamplesChangedError",
         "StoreError", "StoreMismatchError", "ZeroRowsWarning",
     ],
-    "estimators": [
-        "SVC", "SVR",
-        "HeatGaussianProcessRegressor", "HeatKernelDensity", "HeatKernelNeighbors",
-        "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
-        "HypersphericalMap", "NystromFeatures",
-        "NystromRidge", "NystromSVC", "OneClassSVM", "ProjectiveMap", "TfidfMap",
-    ],
+    "estimators.density": ["HeatKernelDensity"],
+    "estimators.gaussian_process": ["HeatGaussianProcessRegressor"],
+    "estimators.kernel_pca": ["HeatKernelPCA"],
+    "estimators.libsvm_one_class": ["OneClassSVM"],
+    "estimators.libsvm_svc": ["SVC"],
+    "estimators.libsvm_svr": ["SVR"],
+    "estimators.maps": ["HypersphericalMap", "ProjectiveMap", "TfidfMap"],
+    "estimators.neighbors": ["HeatKernelNeighbors"],
+    "estimators.nystrom": ["NystromFeatures"],
+    "estimators.nystrom_ridge": ["NystromRidge"],
+    "estimators.nystrom_svc": ["NystromSVC"],
+    "estimators.one_class": ["HeatOneClassSVM"],
+    "estimators.ridge": ["HeatKernelRidge"],
+    "estimators.spectral_clustering": ["HeatSpectralClustering"],
+    "estimators.svc": ["HeatSVC"],
     "gram": [
     "GramMatrices", "GramMatrix", "GramView", "MeanDiscrepancy", "compute_gram", "graph_gram",
     "maximum_mean_discrepancy", "negative_laplacian", "open_gram", "read_edges", "repair_gram",

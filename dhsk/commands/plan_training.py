@@ -189,7 +189,8 @@ def say_training(
 
 def _pilot(samples: Samples, plans: TrainingPlans, rank: int | None, C: float) -> Pilot:
     """Times of pilot fits by the estimators that `dhsk train` uses."""
-    from dhsk.estimators import HeatSVC, NystromSVC
+    from dhsk.estimators.nystrom_svc import NystromSVC
+    from dhsk.estimators.svc import HeatSVC
 
     assert plans.labels is not None
     if rank is None:

@@ -57,7 +57,8 @@ from dhsk.systems import peak_resident
 from dhsk.units import format_bytes, human_seconds
 
 if TYPE_CHECKING:
-    from dhsk.estimators import HeatSVC, NystromSVC
+    from dhsk.estimators.nystrom_svc import NystromSVC
+    from dhsk.estimators.svc import HeatSVC
     from dhsk.models.exact import SvcModel
     from dhsk.models.low_rank import LowRankModel
 
@@ -192,7 +193,8 @@ def _check_rank(fit: dict[str, Any]) -> None:
 
 def _estimator(fit: dict[str, Any]) -> "HeatSVC | NystromSVC":
     """Estimator of the options; options that were not given keep its defaults."""
-    from dhsk.estimators import HeatSVC, NystromSVC
+    from dhsk.estimators.nystrom_svc import NystromSVC
+    from dhsk.estimators.svc import HeatSVC
 
     own: dict[str, Any] = {"class_weight": fit["class_weight"]}
     own |= {name: fit[name] for name in ("C", "tol", "dtype") if fit[name] is not None}
