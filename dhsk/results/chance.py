@@ -24,7 +24,10 @@ def guessing(scoring: str, class_counts: Sequence[float]) -> Guessing | None:
     It is the largest class for "accuracy", and labels at random for "balanced_accuracy", the mean
     over K classes of the share r_k of the n_k samples that is found: the variance of r_k is that of
     a binomial share of 1/K. The area under the curve of "roc_auc" has the variance of the statistic
-    of Mann and Whitney [1]_, (n_1 + n_2 + 1) / (12 n_1 n_2).
+    of Mann and Whitney [1]_, (n_1 + n_2 + 1) / (12 n_1 n_2). "f1" is 2 p / (1 + p) where all are
+    predicted to be of the second class, of share p, and its error is that of p times the slope.
+    "matthews_corrcoef" of two classes is that of Pearson: its variance is 1/n where they have
+    nothing in common.
 
     References
     ----------
@@ -43,4 +46,10 @@ def guessing(scoring: str, class_counts: Sequence[float]) -> Guessing | None:
     if scoring == "roc_auc" and k == 2:
         error = math.sqrt((n + 1) / (12 * math.prod(class_counts)))
         return Guessing(0.5, error, "that of guessing")
+    if scoring == "f1" and k == 2:
+        share = class_counts[1] / n
+        error = 2 / (1 + share) ** 2 * math.sqrt(share * (1 - share) / n)
+        return Guessing(2 * share / (1 + share), error, "that of always the second class")
+    if scoring == "matthews_corrcoef" and k == 2:
+        return Guessing(0.0, 1 / math.sqrt(n), "that of guessing")
     return None

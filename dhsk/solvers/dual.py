@@ -7,7 +7,8 @@ a box of 0 for each test sample: a column.
 
 Rejected: a submatrix for each fold (its copy costs what its smaller size saves); warm starts along
 times (six pairs of digits, seven times and five C: 80,434 steps from the smaller C, 114,690 from
-the time before).
+the time before), and folds that start from the solution on all samples (five folds and five C, one
+class of 3,000 images against the rest: 0.92 of the steps, and gradients made anew).
 """
 
 import sys

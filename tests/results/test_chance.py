@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.metrics import get_scorer
 
 import dhsk
 from dhsk.commands.cli import commands
+from dhsk.results.chance import guessing
 from dhsk.results.paired import deviation
 
 N = 500
@@ -67,3 +69,31 @@ def test_a_deviation_of_rounding_is_none() -> None:
     assert np.std(scores) > 0
     assert deviation(scores) == 0
     assert deviation([0.9, 0.8], ddof=1) == np.std([0.9, 0.8], ddof=1)
+
+
+@pytest.mark.parametrize("scoring", ["f1", "matthews_corrcoef", "balanced_accuracy", "roc_auc"])
+def test_guessing_is_what_guesses_score(scoring: str) -> None:
+    """By scikit-learn's own scores of 2,000 guesses: mean and spread to 5 %."""
+    counts, rng, found = (300, 100), np.random.default_rng(0), []
+    scorer = get_scorer(scoring)._score_func  # the function of labels
+    true = np.repeat([0, 1], counts)
+    for _ in range(2000):
+        if scoring == "f1":
+            y = rng.random(len(true)) < counts[1] / len(true)
+            found.append(scorer(y, np.ones(len(y))))
+        else:
+            guessed = rng.random(len(true))
+            found.append(scorer(true, guessed if scoring == "roc_auc" else guessed < 0.5))
+    chance = guessing(scoring, counts)
+    assert chance is not None
+    assert abs(np.mean(found) - chance.score) < 0.1 * chance.standard_error
+    assert np.std(found) == pytest.approx(chance.standard_error, rel=0.05)
+    assert guessing("f1", (1, 2, 3)) is None
+
+
+def test_f1_of_nothing_learnt() -> None:
+    """A decision of its scores says so too."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((200, 5)), rng.permutation(200) % 2
+    found = dhsk.cross_validate(X, y, kernels=["cosine"], C=1, scoring="f1", refit=False)
+    assert found.advice.startswith("none is to be used: no score is clearly above 0.6667")
