@@ -57,6 +57,17 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
     return decorate
 
 
+def is_at_hand(function: Any, *arguments: Any) -> bool:
+    """Whether a function is compiled for arguments of such types, in this process or on disk."""
+    if not isinstance(function, Dispatcher):
+        return True
+    signature = tuple(function.typeof_pyval(argument) for argument in arguments)
+    if signature in function.overloads:
+        return True
+    kept: Any = vars(function)["_cache"]
+    return isinstance(kept, _SharedCache) and kept.has(signature, function.targetctx)
+
+
 def _compile(dispatcher: Any, signature: Any) -> Any:
     """Compile or load; a turn that this or a function called by it needed then ends."""
     with _turn.at_most_one():
@@ -73,6 +84,11 @@ class _SharedCache(FunctionCache):  # type: ignore[misc]  # its base is untyped
         one would go on.
         """
         return *super()._index_key(sig, codegen), sources_of(self._py_func)
+
+    def has(self, sig: Any, target_context: Any) -> bool:
+        """Whether something is kept."""
+        key = self._index_key(sig, target_context.codegen())
+        return key in self._cache_file._load_index()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is kept, of another process too that had to be waited for; None if nothing is."""

@@ -22,17 +22,20 @@ BORDER = (0.53, 0.65)
 STEP = 50_000
 
 
-def draw(n: int, seed: int = 0, near: float = NEAR) -> Iterator[tuple[Matrix, NDArray[np.int64]]]:
+def draw(
+    n: int, seed: int = 0, near: float = NEAR, rare: float | None = None
+) -> Iterator[tuple[Matrix, NDArray[np.int64]]]:
     """Counts of words and labels, block by block.
 
     Each of two classes has two topics, each a Dirichlet(0.2) profile. A sample has 100 words of its
     own class's topics, in proportions drawn at random, and of the other's; no label is wrong.
+    `rare` is the share of the second class, None for a half.
     """
     topics = np.random.default_rng(seed).dirichlet(np.full(WORDS, 0.2), (2, 2))
     rng = np.random.default_rng([seed, n])
     for start in range(0, n, STEP):
         size = min(STEP, n - start)
-        y = rng.integers(0, 2, size)
+        y = rng.integers(0, 2, size) if rare is None else (rng.random(size) < rare).astype(int)
         at_border = rng.random(size) < near
         own = np.where(at_border, rng.uniform(*BORDER, size), rng.uniform(*OWN, size))
         of_first = np.where(y == 0, own, 1.0 - own)[:, None]
@@ -46,9 +49,13 @@ def write_samples(folder: Path, n: int) -> None:
     _write(folder, n, np.float64, ((dhsk.hyperspherical_map(X), y) for X, y in draw(n)))
 
 
-def write_counts(folder: Path, n: int) -> None:
-    """Counts in float32 and labels likewise, with as many near the border as of a million."""
-    _write(folder, n, np.float32, draw(n, near=NEAR * min(1.0, 1e6 / n)))
+def write_counts(folder: Path, n: int, rare: float | None = None) -> None:
+    """Counts in float32 and labels likewise, with as many near the border as of a million.
+
+    Where a class is rare, `NEAR` of all samples are: few of them meet one of the other class.
+    """
+    near = NEAR * (min(1.0, 1e6 / n) if rare is None else 1.0)
+    _write(folder, n, np.float32, draw(n, near=near, rare=rare))
 
 
 def _write(folder: Path, n: int, dtype: Any, parts: Iterable[tuple[Any, Any]]) -> None:

@@ -112,8 +112,8 @@ def test_arm_rounds_where_others_do(kernel: tuple[int, float], precision: str) -
     """Each operation on a block is one instruction a register: no two become one rounding."""
     form: Form = getattr(heat_profile(*kernel), precision)
     values = np.zeros(1, form.numerator.dtype)
-    form.apply(values, values)
     made: Any = compiled_pass(*form.sizes)
+    made(values, values, form.packed)
     again = numba.njit(made.py_func)  # what came from the cache has no code of LLVM's
     again.compile(made.signatures[-1])
     (code,) = again.inspect_llvm().values()

@@ -7,9 +7,9 @@ which LLVM compiles to one register at a time, 30 % in float32, and 10 to 20 % w
 multiply-add is LLVM's fma and nothing may be reassociated, so results have the same bits on every
 machine, at every length.
 
-Compiling a form takes a third of a second and is kept on disk (numba's cache: beside this file,
-or in the user's cache folder where that cannot be written), so each machine compiles a form once
-and later processes load it in milliseconds.
+Compiling a pass takes a third of a second and is kept on disk (numba's cache: beside this file, or
+in the user's cache folder where that cannot be written), so each machine compiles it once and later
+processes load it in milliseconds. Few entries share a pass, see `passes`.
 
 Blocks of four registers take 10 % longer, and those of twelve spill.
 """
@@ -123,7 +123,7 @@ def _time_derivatives(
     y, d, value = _unbounded(c, form, sizes, arithmetic, constant)
     rate_p, rate_q = (list(islice(form, size)) for size in sizes[3:])
     # 0 - d, which is +0 at c = 1 where -d would be -0.
-    return value * (_quotient(rate_p, rate_q, y, constant(1.0)) * (constant(0.0) - d))
+    return value * (_quotient(rate_p, rate_q, y) * (constant(0.0) - d))
 
 
 def _unbounded(
@@ -184,15 +184,15 @@ def _exponent(
     c = left.where(c < left, c)
     c = c.where(c < one, one)
     y, d = c - left, c - one
-    exponent = d * (_quotient(p, q, y, one) + offset)
+    exponent = d * (_quotient(p, q, y) + offset)
     shifted = exponent + shifter
     return y, d, exponent - (shifted - shifter), shifted
 
 
-def _quotient(p: Sequence[Vector], q: Sequence[Vector], y: Vector, one: Vector) -> Vector:
-    """P/Q; `q` is without the leading coefficient 1, and empty for Q = 1."""
+def _quotient(p: Sequence[Vector], q: Sequence[Vector], y: Vector) -> Vector:
+    """P/Q; `q` is empty for Q = 1."""
     value = polynomial(p, y)
-    return value / polynomial([*q, one], y) if q else value
+    return value / polynomial(q, y) if q else value
 
 
 FORMULAS: Final = _kernel_values, _differences, _time_derivatives
@@ -246,14 +246,14 @@ _block: Any = intrinsic(prefer_literal=True)(_type_block)
 def compiled_pass(
     p: int, q: int, factors: int, what: int = VALUES, rate_p: int = 0, rate_q: int = 0
 ) -> _Pass:
-    """Compiled loop for `p` coefficients of P, `q` of Q beside its leading 1, and some factors.
+    """Compiled loop for `p` coefficients of P, `q` of Q, 0 for Q = 1, and some factors.
 
     Its arguments: cosines (1-D, contiguous); where the values go, of the same shape and any type,
     the same array too; and as one array, of the type of the cosines, the scalars floor, lowest,
-    left and offset, P, Q without its last coefficient, which is 1, and the factors' slopes and
-    starts. If `what` is `LESS_ONE`, the values are scale (K - 1) + shift, for float64 cosines, and
-    scale and shift take the places of floor and lowest. If it is `TIME_DERIVATIVE`, these two are
-    left out, and `rate_p` and `rate_q` coefficients of R = P/Q follow.
+    left and offset, P, Q, and the factors' slopes and starts. If `what` is `LESS_ONE`, the values
+    are scale (K - 1) + shift, for float64 cosines, and scale and shift take the places of floor and
+    lowest. If it is `TIME_DERIVATIVE`, these two are left out, and `rate_p` and `rate_q`
+    coefficients of R = P/Q follow.
     """
 
     @compiled(error_model="numpy")

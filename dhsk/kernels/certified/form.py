@@ -8,13 +8,19 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.caching import cached_value
 from dhsk.kernels.certified.certify import ErrorBound
-from dhsk.kernels.certified.evaluate import LESS_ONE, TIME_DERIVATIVE, Reals, compiled_pass
+from dhsk.kernels.certified.evaluate import LESS_ONE, TIME_DERIVATIVE, VALUES, Reals
+from dhsk.kernels.certified.passes import Passes, with_head
 
 RELATIVE_BOUND: Final = 1e-12
 """Largest proven relative error in float64 of a kernel that is not refused."""
 
 LOWEST: Final = 1e-290
 """In float64, kernel values below this come out as anything from 0 to this."""
+
+
+def denominators(q: Reals) -> Reals:
+    """Coefficients of Q, none for Q = 1: nothing is divided."""
+    return q[:0] if q.size == 1 else q
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,24 +47,32 @@ class Form:
         coefficients and no NaN; values outside [-1, 1] are clipped. `out` is rounded if it is of
         another type.
         """
-        compiled_pass(*self.sizes)(cosines, out, self.packed)
+        self._values(cosines, out)
 
     def apply_less_one(self, cosines: Floats, out: Reals, scale: float, shift: float) -> None:
         """Write scale (K - 1) + shift to `out`, in one pass; K - 1 to full relative precision.
 
         The arrays are as for `apply`, the cosines float64.
         """
-        run = compiled_pass(*self.sizes, LESS_ONE)
-        run(cosines, out, self.packed_less_one(scale, shift))
+        self._less_one(cosines, out, scale, shift)
+
+    @cached_value
+    def _values(self) -> Passes:
+        return Passes(VALUES, self.sizes, self.packed)
+
+    @cached_value
+    def _less_one(self) -> Passes:
+        return Passes(LESS_ONE, self.sizes, self.packed)
 
     def packed_less_one(self, scale: float, shift: float) -> Floats:
         """The numbers of `compiled_pass` for scale (K - 1) + shift."""
-        return np.concatenate([[scale, shift], self.packed[2:]])
+        numbers: Floats = with_head(self.packed, scale, shift)
+        return numbers
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Number of coefficients of P, of Q beside its leading 1, and of factors."""
-        return self.numerator.size, self.denominator.size - 1, self.slopes.size
+        """Number of coefficients of P, of Q, 0 for Q = 1, and of factors."""
+        return self.numerator.size, denominators(self.denominator).size, self.slopes.size
 
     @cached_value
     def packed(self) -> Reals:
@@ -66,7 +80,7 @@ class Form:
         number = self.numerator.dtype.type
         lowest = LOWEST if number is np.float64 else 0.0
         scalars = np.array([lowest * (1 + RELATIVE_BOUND), lowest, self.left, self.offset], number)
-        polynomials = self.numerator, self.denominator[:-1]
+        polynomials = self.numerator, denominators(self.denominator)
         return np.concatenate([scalars, *polynomials, self.slopes, self.starts])
 
 
@@ -83,16 +97,19 @@ class TimeDerivativeForm:
 
     def apply(self, cosines: Reals, out: Reals) -> None:
         """Write dK/dt at cosines to `out`, in one pass; the arrays are as for `Form.apply`."""
-        *own, rate_p, rate_q = self.sizes
-        run = compiled_pass(*own, TIME_DERIVATIVE, rate_p, rate_q)
-        run(cosines, out, self.packed)
+        self._derivatives(cosines, out)
+
+    @cached_value
+    def _derivatives(self) -> Passes:
+        return Passes(TIME_DERIVATIVE, self.sizes, self.packed)
 
     @property
     def sizes(self) -> tuple[int, int, int, int, int]:
-        """Sizes of the form of K, and number of coefficients of P and of Q beside its leading 1."""
-        return *self.kernel.sizes, self.numerator.size, self.denominator.size - 1
+        """Sizes of the form of K, and number of coefficients of P and of Q, 0 for Q = 1."""
+        return *self.kernel.sizes, self.numerator.size, denominators(self.denominator).size
 
     @cached_value
     def packed(self) -> Reals:
         """The numbers of both forms in the order of `compiled_pass`."""
-        return np.concatenate([self.kernel.packed[2:], self.numerator, self.denominator[:-1]])
+        rate = self.numerator, denominators(self.denominator)
+        return np.concatenate([self.kernel.packed[2:], *rate])
