@@ -250,7 +250,7 @@ def _held_out(
         if test_labels is not None:
             raise click.UsageError("--test-labels needs --test")
         return None
-    samples = open_samples_of(test, table, test_labels, vectorizer=vectorizer, new=True)
+    samples = open_samples_of(test, table, test_labels, vectorizer=vectorizer, like=())
     y = read_labels_of(samples, label_source(test_labels, test), table, min_classes=1)
     return samples, y
 

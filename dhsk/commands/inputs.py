@@ -3,7 +3,7 @@
 import os
 import shlex
 import warnings
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import chain, islice
 from operator import eq
@@ -26,6 +26,7 @@ from dhsk.samples.delimited import TABLES, read_columns
 from dhsk.samples.dialect import is_number
 from dhsk.samples.json_lines import JSONL
 from dhsk.samples.labels import Labels, read_labels
+from dhsk.samples.names import listed
 from dhsk.samples.paths import Origin
 from dhsk.samples.svmlight import SVMLIGHT
 from dhsk.samples.tables import HEAD, Table
@@ -53,17 +54,19 @@ def open_samples_of(
     n_features: int | None = None,
     vectorizer: AnyVectorizer | None = None,
     *,
-    new: bool = False,
+    like: Sequence[str] | None = None,
 ) -> Samples:
     """Open the samples of a command; say on standard error if a table has no header.
 
     `labels` is FILE or FILE:COLUMN; a column of the samples' own file is not a feature.
-    `n_features` is for svmlight files, `vectorizer` for texts with a known vocabulary. Samples that
-    are `new`, whose features are compared with others, may lack columns that are none.
+    `n_features` is for svmlight files, `vectorizer` for texts with a known vocabulary. `like` are
+    the features of others that these are compared with, empty if nameless: a table may have more
+    columns, and lack those that are no features.
     """
     refuse_bare_column(source, labels)
-    table = _those_in(source, table) if new else table
-    drop = (*table.drop_columns, *own_label_column(source, labels))
+    own = own_label_column(source, labels)
+    table = table if like is None else _those_in(source, table, like, own)
+    drop = (*table.drop_columns, *own)
     chosen = vectorizer or table.vectorizer
     with passes_shown(isinstance(chosen, Spectrum)):
         samples = open_samples(
@@ -84,17 +87,26 @@ def open_samples_of(
     return samples
 
 
-def _those_in(source: str, table: Reading) -> Reading:
-    """The same options without columns to drop that new samples lack, such as labels.
+def _those_in(source: str, table: Reading, like: Sequence[str], own: tuple[str, ...]) -> Reading:
+    """Options by which new samples have the features of others, if all are there.
 
-    A misspelt one is found by the features, of which there is one too many then.
+    Columns to drop that they lack, such as labels, are left out, and others are dropped, but for
+    `own` labels; the latter is said.
     """
     origin = Origin.of(source)
     if origin.key is not None or origin.is_folder or origin.suffix not in OF_COLUMNS:
         return table
     is_csv = origin.suffix in TABLES
     names = (read_columns(origin, table.header) if is_csv else read_schema(origin)).names
-    return replace(table, drop_columns=tuple(n for n in table.drop_columns if n in names))
+    table = replace(table, drop_columns=tuple(n for n in table.drop_columns if n in names))
+    if not like or not set(like) <= set(names):
+        return table
+    none = {*like, *own, *table.drop_columns, table.id_column}
+    more = [name for name in names if name not in none]
+    if more:
+        said = f"{source} has {len(more):,} columns beside the {len(like):,} features"
+        click.echo(f"dhsk: {said}, which are left out: {listed(more)}", err=True)
+    return table.without(more)
 
 
 def label_source(labels: str | None, source: str) -> str:
@@ -232,11 +244,14 @@ def labels_of_test(test: str | None, source: str, labels: str | None) -> str | N
     return f"{test}:{column[0]}" if column and test.lower().endswith(OF_COLUMNS) else None
 
 
-def check_out(out: Place, *inputs: str | Place | None) -> None:
-    """Check that the file for the result can be written, and is none of the inputs.
+def check_out(
+    out: Place, *inputs: str | Place | None, what: str, is_one: Callable[[Place], bool]
+) -> None:
+    """Check that the file for the result can be written, and that nothing else is lost by that.
 
-    Each of `inputs` is FILE, FILE:KEY or None. InputError if `out` is an input, a folder, a
-    device, or in a missing folder; StoreError if its folder cannot be written.
+    Each of `inputs` is FILE, FILE:KEY or None. InputError if `out` is an input, a folder, a device,
+    in a missing folder, or a file that is not `what`, as `is_one` tells, such as an earlier result;
+    StoreError if its folder cannot be written.
     """
     if out.is_dir():
         raise InputError(f"{out} is a folder, but --out names a file")
@@ -249,6 +264,10 @@ def check_out(out: Place, *inputs: str | Place | None) -> None:
     for whole in map(str, filter(None, inputs)):
         if any(_is_same_file(out, path) for path in (whole, *(file for file, _ in _splits(whole)))):
             raise InputError(f"--out {out} is the input {whole} and would replace it: name another")
+    if out.exists() and not is_one(out):
+        raise InputError(
+            f"--out {out} exists, is not {what}, and would be lost: name another, or remove it"
+        )
 
 
 def _is_same_file(out: Place, path: str) -> bool:

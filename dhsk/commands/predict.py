@@ -1,6 +1,7 @@
 """The command `dhsk predict`: labels of samples by a saved model."""
 
 import csv
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,10 +24,11 @@ from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import prediction_cost
 from dhsk.commands.table import DATA, gathered, option
 from dhsk.costs import Cost
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.execution.run import Run
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import Place, written
+from dhsk.objects.places import opened as opened_file
 from dhsk.samples import Samples, Vectorizer
 from dhsk.samples.arrow import ARROW
 from dhsk.samples.csv_tables import usual_id_column
@@ -67,6 +69,16 @@ def _model_in(place: Place) -> Place:
     return place / "model.dhsk"
 
 
+def _has_labels(table: Place) -> bool:
+    """Whether a file begins as a table of predictions does; an empty one may be replaced."""
+    with opened_file(table) as file:
+        names = file.readline(1 << 20).decode(errors="replace").strip().split(",")
+    own = ("decision_", "probability_")
+    return names == [""] or (
+        "label" in names and all(n in ("id", "label") or n.startswith(own) for n in names)
+    )
+
+
 @dataclass(frozen=True)
 class _Target:
     """Where predictions go: into a table, a column of the samples' file, or both."""
@@ -82,7 +94,7 @@ class _Target:
         if self.replace and self.into is None:
             raise click.UsageError("--replace is for a column of --into: give that too")
         if self.out is not None:
-            check_out(self.out, *inputs)
+            check_out(self.out, *inputs, what="a table of predictions", is_one=_has_labels)
             if self.out.name.lower().endswith(_OTHERS):
                 raise InputError(f"--out {self.out} would be a table of text: call it .csv")
         given = next((f"--{name}" for name, wanted in columns.items() if wanted), None)
@@ -131,12 +143,12 @@ def predict(
     from dhsk.models.exact import SvcModel
     from dhsk.models.files import load_model
 
-    target.check(columns, model, samples, labels)
     model = _model_in(model)
+    target.check(columns, model, samples, labels)
     loaded = load_model(model)
     if columns["proba"] and not loaded.has_probabilities:
         option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
-        raise InputError(f"{model} has no probabilities: train it with {option}")
+        raise InputError(f"{model} has no probabilities: train one by dhsk train {option}")
     opened = _samples_for(loaded, model, samples, labels, table)
     truth = None if labels is None else _comparable(labels, opened, loaded, table)
     column = target.column(samples, opened.shape[0])
@@ -173,9 +185,8 @@ def _samples_for(
         raise click.UsageError(
             f"{table.of_texts} were chosen in training, and {model} has kept them: leave them out"
         )
-    opened = open_samples_of(
-        samples, table, labels, n_features=loaded.dim, vectorizer=loaded.vectorizer, new=True
-    )
+    like = () if loaded.vectorizer is not None else loaded.feature_names or ()
+    opened = open_samples_of(samples, table, labels, loaded.dim, loaded.vectorizer, like=like)
     if opened.vectorizer is not None and loaded.vectorizer is None:
         raise InputError(
             f"{samples} holds texts, but {model} was trained on counts: give counts of the same "
@@ -203,6 +214,15 @@ def _comparable(
         raise InputError(
             f"{labels} holds {kind[numbers[0]]}, but the classes of the model are "
             f"{kind[numbers[1]]}: give the labels as they were in training"
+        )
+    unknown = truth[~np.isin(truth, model.classes)]
+    if len(unknown):
+        names = ", ".join(map(str, np.unique(unknown)[:5].tolist()))
+        warnings.warn(
+            f"{len(unknown):,} of {len(truth):,} labels of {labels} are no class of the model "
+            f"({names}): their predictions count as wrong",
+            InputWarning,
+            stacklevel=2,
         )
     return truth
 

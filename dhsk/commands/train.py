@@ -48,6 +48,7 @@ from dhsk.commands.table import FIT, gathered, option, rows_of
 from dhsk.costs import Cost
 from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel, Kernel
+from dhsk.models.archive import was_written_here
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples
@@ -126,7 +127,7 @@ def train(
     from dhsk.models.train_low_rank import PREFIX as NEWTON
     from dhsk.nystrom.approximation import PREFIX as LANDMARKS
 
-    check_out(out, samples, labels)
+    check_out(out, samples, labels, what="a dhsk model", is_one=was_written_here)
     _check_rank(fit)
     mapping = {name: kernel.pop(name) for name in ("sphere_map", "zero_rows")}
     searched = has_no_time(kernel)

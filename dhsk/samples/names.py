@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from dhsk.arrays import Indices, Rows
 from dhsk.errors import InputError, InputWarning
 from dhsk.samples.base import Samples, WrappedSamples, csr_block
+from dhsk.units import counted
 
 _NAMED: Final = 5
 """Largest number of names in a message, as in scikit-learn."""
@@ -128,15 +129,18 @@ def _beyond(names: Sequence[str], others: Sequence[str]) -> list[str]:
 def _difference(
     source: str, of: str, dim: int, missing: Sequence[str], unknown: Sequence[str]
 ) -> str:
-    parts = []
+    parts, ways = [], []
     if missing:
         parts.append(f"lacks {len(missing):,} of the {dim:,} features of {of} ({listed(missing)})")
+        ways.append("give these too, in any order, or train without them")
     if unknown:
-        parts.append(f"has {len(unknown):,} that {of} does not know ({listed(unknown)})")
-    return (
-        f"{source} {' and '.join(parts)}: give the same features, in any order, and leave others "
-        "out: with --drop-column NAME of a table, as adata[:, names] of AnnData"
-    )
+        parts.append(
+            f"has {counted(len(unknown), 'feature')} that {of} does not know ({listed(unknown)})"
+        )
+        ways.append(
+            "leave others out: with --drop-column NAME of a table, as adata[:, names] of AnnData"
+        )
+    return f"{source} {' and '.join(parts)}: {'; '.join(ways)}"
 
 
 def shown(text: str) -> str:

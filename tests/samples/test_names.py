@@ -182,7 +182,7 @@ def test_names_that_are_not_utf8_are_kept_apart(tmp_path: Path) -> None:
     ("names", "words"),
     [
         (("g0", "g1", "g2", "g3", "g4", "z"), r"lacks 1 of the 6 features of M \(z\) and has 1 "),
-        (NAMES[:5], r"X has 1 that M does not know \(g5\)"),
+        (NAMES[:5], r"X has 1 feature that M does not know \(g5\)"),
         ((*NAMES, "y", "z"), r"X lacks 2 of the 8 features of M \(y, z\): give"),
         ([f"h{i}" for i in range(9)], r"lacks 9 of the 9 features of M \(h0, h1, h2, h3, h4, \.\."),
         (("g1", "g1", "g2", "g3", "g4", "g5"), r"lacks 1 .*\(g1\) and has 1 .*\(g0\)"),
