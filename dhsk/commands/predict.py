@@ -72,7 +72,8 @@ def _model_in(place: Place) -> Place:
 def _has_labels(table: Place) -> bool:
     """Whether a file begins as a table of predictions does; an empty one may be replaced."""
     with opened_file(table) as file:
-        names = file.readline(1 << 20).decode(errors="replace").strip().split(",")
+        first = file.readline(1 << 20).decode(errors="replace").strip()
+    names = next(csv.reader([first]), [""])
     own = ("decision_", "probability_")
     return names == [""] or (
         "label" in names and all(n in ("id", "label") or n.startswith(own) for n in names)

@@ -143,10 +143,15 @@ def brief_cells(results: Results, cells: Sequence[Cell]) -> Html:
 
 
 def results_html(results: Results, said: str) -> Html:
-    """Return one line, a table of the best cells, and the heat maps beside it."""
+    """Return one line, the advice, a table of the best cells, and the heat maps beside it."""
     n = results.unfinished(*results.cells)
     warning = [tag("p", f"{count_of(n, 'fit')} did not converge: see result.report(...)")]
     maps = (tag("figure", apart(svg), style="margin: 0") for svg in heat_maps(results))
     best = brief_cells(results, results.cells[:SHOWN])
     shown = tag("div", best, *maps, style="display: flex; flex-wrap: wrap; gap: 24px")
-    return joined([tag("p", said), *(warning if n else []), shown])
+    legend = (
+        "In the maps the taken candidate is outlined; those with a dot are within one standard "
+        "error of the highest mean."
+    )
+    advice = tag("p", f"Advice: {results.advice}.")
+    return joined([tag("p", said), advice, *(warning if n else []), shown, tag("p", legend)])

@@ -88,16 +88,23 @@ class Beside:
     """The best kernel and its C."""
     below: PairedDifference
     """Score of the kernel less that of the method."""
+    taken: float
+    """Mean of the kernel to take, which may be a simpler one."""
 
     @property
     def ahead(self) -> bool:
-        """Whether no kernel has a higher mean."""
-        return self.below.difference <= 0
+        """Whether no kernel has a higher mean, or the one to take is no nearer to the best."""
+        return self.below.difference <= 0 or (self.below.within and self.baseline.mean > self.taken)
 
     @property
     def words(self) -> str:
         """What that means for who has to choose."""
         error = f"± {self.below.standard_error:.4f}"
+        if self.ahead and self.below.difference > 0:
+            return (
+                f"take {self.baseline.brief}, of scikit-learn: within one standard error of the "
+                f"best ({self.kernel}, {self.below.words} better), and above the kernel to take"
+            )
         if self.ahead:
             less = f"is {abs(self.below.difference):.4f} {error} below it"
             less = less if self.below.difference else "has the same mean"

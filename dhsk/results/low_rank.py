@@ -55,8 +55,9 @@ class LowRank:
     >>> X, y = load_wine(return_X_y=True)
     >>> X = minmax_scale(X)
     >>> found = dhsk.cross_validate(X, y, time_scale=0.3, C=10, low_rank=dhsk.LowRank([20, 80]))
-    >>> found
+    >>> print(found)
     CvResult(taken: heat s=0.3, rank 20, C = 10; mean accuracy 0.989; 2 candidates, 5 folds)
+    advice: take heat s=0.3, rank 20, C = 10: ...
     """
 
     rank: int | Sequence[int]

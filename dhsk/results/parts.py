@@ -251,7 +251,8 @@ class Results(RunFacts):
         if found is None:
             return None
         kernel = [row.score for row in self.rows_of[cell.point]]
-        return Beside(found, cell.brief, self.fold_sizes.paired(kernel, found.scores))
+        below = self.fold_sizes.paired(kernel, found.scores)
+        return Beside(found, cell.brief, below, self.best.mean)
 
     def unfinished(self, *cells: Cell) -> int:
         """Count the fits of some cells that did not converge."""

@@ -161,14 +161,18 @@ class CvResult(Results):
         return self.best.mean
 
     def __repr__(self) -> str:
+        return f"{self._line}\nadvice: {self.advice}"
+
+    @property
+    def _line(self) -> str:
         return (
             f"CvResult(taken: {named(self.best)}; mean {metric(self)} {score(self.best.mean)}; "
             f"{len(self.summary)} candidates, {self.folds.n} folds)"
         )
 
     def _repr_html_(self) -> str:
-        """Table of the first cells and heat maps of all, for notebooks."""
-        return results_html(self, repr(self))
+        """Advice, a table of the first cells and heat maps of all, for notebooks."""
+        return results_html(self, self._line)
 
     def to_frame(self) -> Any:
         """Return `results_` as a pandas DataFrame.

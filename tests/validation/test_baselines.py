@@ -350,8 +350,20 @@ METHOD = Baseline("LinearSVC on tf-idf", 1.0, "code", (0.9, 0.8), 1.0)
 )  # fmt: skip
 def test_words_say_what_to_take(below: PairedDifference, words: str) -> None:
     """A method that no kernel exceeds is what to take."""
-    beside = Beside(METHOD, "heat s=1, C = 1", below)
+    beside = Beside(METHOD, "heat s=1, C = 1", below, taken=0.86)
     assert beside.words == words
+    assert beside.ahead == words.startswith("take")
+
+
+def test_a_method_above_the_simple_kernel_is_taken() -> None:
+    """One that is within one standard error of the best, as that kernel is, and has more."""
+    simple = Beside(METHOD, "heat s=1, C = 1", PairedDifference(0.002, 0.004), taken=0.84)
+    assert simple.ahead
+    assert simple.words == (
+        "take LinearSVC on tf-idf, C = 1, of scikit-learn: within one standard error of the best "
+        "(heat s=1, C = 1, 0.0020 ± 0.0040 better), and above the kernel to take"
+    )
+    assert not replace(simple, below=PairedDifference(0.02, 0.004)).ahead
 
 
 def test_results_are_written_and_read(tmp_path: Path) -> None:

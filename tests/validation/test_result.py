@@ -19,14 +19,14 @@ def result(request: pytest.FixtureRequest) -> dhsk.CvResult:
     return dhsk.CvResult.from_json(OLD / f"{request.param}.json")
 
 
-def test_it_prints_the_winner_on_one_line(result: dhsk.CvResult) -> None:
-    """Kernel, rank, C, score and size of the grid."""
+def test_it_prints_the_winner_and_the_advice(result: dhsk.CvResult) -> None:
+    """Kernel, rank, C, score and size of the grid; then what to take, if anything."""
     rank, cells = ("", 4) if result.low_rank is None else (", rank 8", 8)
     mean = f"{result.best_score_:.3f}"
     expected = (
         f"CvResult(taken: heat s=0.7{rank}, C = 10; mean accuracy {mean}; {cells} candidates, 3"
     )
-    assert repr(result) == f"{expected} folds)"
+    assert repr(result) == f"{expected} folds)\nadvice: {result.advice}"
 
 
 def test_notebooks_show_a_table_of_the_best_cells(result: dhsk.CvResult) -> None:
