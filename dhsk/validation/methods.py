@@ -19,6 +19,12 @@ from dhsk.samples.maps import clr_map
 TRIAL_ROUNDS: Final = 10
 """Rounds, of boosting or trees of a forest, in a fit that only tells the time, of `ROUNDS`."""
 
+STOPPING_ROUNDS: Final = 50
+"""The same of boosting that stops once ten rounds bring nothing."""
+
+_STOPS_FROM: Final = 10_000
+"""Samples from which on scikit-learn's boosting stops so."""
+
 ROUNDS: Final = 100
 """Those of scikit-learn's defaults."""
 
@@ -43,14 +49,23 @@ class Method:
     rounds: str | None = None
     """Parameter of its last step that counts equal rounds, `ROUNDS` of them."""
 
-    def made(self, C: float | None, trial: bool = False) -> Any:
-        """A pipeline that is not fitted; of a `trial` one that is fitted sooner."""
+    def made(self, C: float | None, trial_of: int = 0) -> Any:
+        """A pipeline that is not fitted; as trial of a fit on so many samples with fewer rounds."""
         from sklearn.pipeline import make_pipeline
 
         pipeline = make_pipeline(*self.steps(C))
-        if trial and self.rounds is not None:
-            pipeline[-1].set_params(**{self.rounds: TRIAL_ROUNDS})
+        if trial_of and self.rounds is not None:
+            stops = trial_of > _STOPS_FROM and "early_stopping" in pipeline[-1].get_params()
+            rounds = {self.rounds: STOPPING_ROUNDS if stops else TRIAL_ROUNDS}
+            pipeline[-1].set_params(**rounds, **({"early_stopping": True} if stops else {}))
         return pipeline
+
+    def times_of_trial(self, fitted: Any) -> float:
+        """How many times the rounds of a fitted trial a fit has; 1 where the trial stopped."""
+        if self.rounds is None:
+            return 1.0
+        rounds = fitted[-1].get_params()[self.rounds]
+        return 1.0 if getattr(fitted[-1], "n_iter_", rounds) < rounds else ROUNDS / rounds
 
 
 def _tfidf(C: float | None) -> Sequence[Any]:
@@ -205,7 +220,7 @@ def methods_for(X: Any) -> tuple[Method, ...]:
     return (*OF_WIDE, *OF_TABLES) if X.shape[1] >= EMBEDDED else OF_TABLES
 
 
-_SINGLE_SAMPLES: Final = 5000
+SINGLE_SAMPLES: Final = 5000
 """Most samples that one thread of OpenMP is for: several wait for each other some thousand times a
 fit. Measured on 178 wines beside two busy processes: 0.11 s, and 0.33 s with two threads."""
 
@@ -225,11 +240,11 @@ class MethodData:
         """Samples that a fold trains on, each once."""
         return np.flatnonzero(self.weights[fold] > 0)
 
-    def few_threads(self) -> AbstractContextManager[Any]:
-        """OpenMP's threads of the thread that enters it: one for few samples."""
+    def few_threads(self, n: int | None = None) -> AbstractContextManager[Any]:
+        """OpenMP's threads of the thread that enters it: one for few samples, n or all."""
         from threadpoolctl import threadpool_limits
 
-        few = len(self.labels) <= _SINGLE_SAMPLES
+        few = (len(self.labels) if n is None else n) <= SINGLE_SAMPLES
         limits: AbstractContextManager[Any] = threadpool_limits(1 if few else None, "openmp")
         return limits
 

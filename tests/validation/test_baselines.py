@@ -174,15 +174,30 @@ def test_methods_of_few_samples_have_one_thread(monkeypatch: pytest.MonkeyPatch)
     assert set(seen) == {1}
 
 
-@pytest.mark.parametrize(
-    ("share", "seconds", "tried"), [(1e9, 0.0, True), (0.0, 1e9, True), (0.0, 0.0, False)]
-)
-def test_a_search_tries_what_takes_little(
-    monkeypatch: pytest.MonkeyPatch, share: float, seconds: float, tried: bool
-) -> None:
+def test_methods_may_take_a_part_of_the_run() -> None:
+    """Half of a short one, up to a minute, and a fifth of a long one; ten seconds at least."""
+    allowed = {1.0: 10.0, 38.0: 19.0, 100.0: 50.0, 200.0: 60.0, 300.0: 60.0, 1000.0: 200.0}
+    assert {spent: baselines.allowed_seconds(spent) for spent in allowed} == allowed
+
+
+def test_boosting_that_stops_is_not_counted_as_if_it_went_on() -> None:
+    """From 10,000 samples on scikit-learn's stops by itself; so does the small fit for them."""
+    (boosting,) = [one for one in methods.OF_TABLES if one.name.startswith("HistGradient")]
+    (forest,) = [one for one in methods.OF_TABLES if one.name.startswith("RandomForest")]
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 4)), np.arange(400) % 2
+    stopping = boosting.made(None, trial_of=20_000).fit(X, y)
+    assert stopping[-1].n_iter_ < methods.STOPPING_ROUNDS
+    assert boosting.times_of_trial(stopping) == 1.0
+    few = methods.ROUNDS / methods.TRIAL_ROUNDS
+    assert boosting.times_of_trial(boosting.made(None, trial_of=400).fit(X, y)) == few
+    assert forest.times_of_trial(forest.made(None, trial_of=20_000).fit(X, y)) == few
+
+
+@pytest.mark.parametrize("tried", [True, False])
+def test_a_search_tries_what_takes_little(monkeypatch: pytest.MonkeyPatch, tried: bool) -> None:
     """Without options methods are tried within their part of the time; others say why not."""
-    monkeypatch.setattr(baselines, "SHARE", share)
-    monkeypatch.setattr(baselines, "LEAST_SECONDS", seconds)
+    monkeypatch.setattr(baselines, "allowed_seconds", lambda _: 1e9 if tried else 0.0)
     if not tried:
         monkeypatch.setattr(baselines._Trial, "_fitted", lambda *_: pytest.fail("fitted"))
     X, y = counts()
@@ -193,12 +208,12 @@ def test_a_search_tries_what_takes_little(
     ]
     assert sorted({one.method for one in found.tried}) == (sorted(names) if tried else [])
     assert len(found.left_out) == (0 if tried else 2)
-    assert all("a fifth of this run" in said for said in found.left_out)
+    assert all("are left for it" in said for said in found.left_out)
 
 
 def test_a_method_that_turns_out_long_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small fit that was quicker than all others does not hold up the run."""
-    monkeypatch.setattr(baselines._Trial, "_seconds_of_a_fit", lambda _: 0.0)
+    monkeypatch.setattr(baselines._Trial, "_seconds_of_a_fit", lambda *_: 0.0)
     monkeypatch.setattr(baselines._Trial, "_fitted", lambda *_: (1.0, 1e9))
     X, y = counts()
     found = dhsk.cross_validate(X, y, cv=2).baselines
@@ -214,7 +229,7 @@ def test_how_long_a_method_takes_is_known_after_a_fold(monkeypatch: pytest.Monke
         begun.append(C)
         return 1.0, 1e9 if C > 1 else 0.0
 
-    monkeypatch.setattr(baselines._Trial, "_seconds_of_a_fit", lambda _: 0.0)
+    monkeypatch.setattr(baselines._Trial, "_seconds_of_a_fit", lambda *_: 0.0)
     monkeypatch.setattr(baselines._Trial, "_fitted", fitted)
     X, y = counts()
     dhsk.cross_validate(X, y, cv=5)
