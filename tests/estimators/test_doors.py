@@ -127,7 +127,7 @@ def test_ridge_and_one_class(kernel: Kernel) -> None:
     """They predict what scikit-learn's do of `compute_gram`."""
     X, y, test = digits()
     K, K_test = matrices(kernel)
-    ridge = dhsk.HeatKernelRidge(0.5, kernel=kernel, tol=TOL).fit(X, y)
+    ridge = dhsk.HeatKernelRidge(0.5, kernel=kernel, tol=TOL, fit_intercept=False).fit(X, y)
     assert_close(
         ridge.predict(test), KernelRidge(alpha=0.5, kernel="precomputed").fit(K, y).predict(K_test)
     )

@@ -47,8 +47,11 @@ def oracle(model: HeatKernelRidge, X: Any, y: Any, new: Any, weights: Any = None
     """Coefficients and predictions of scikit-learn on the same matrix."""
     kernel = dhsk.HeatKernel.at_scale(15, model.time_scale)
     rows, others = dhsk.hyperspherical_map(X), dhsk.hyperspherical_map(new)
-    exact = KernelRidge(alpha=model.alpha, kernel="precomputed").fit(kernel(rows), y, weights)
-    return exact.dual_coef_, exact.predict(kernel(others, rows))
+    centre = np.average(y, axis=0, weights=weights) if model.fit_intercept else 0.0
+    exact = KernelRidge(alpha=model.alpha, kernel="precomputed").fit(
+        kernel(rows), y - centre, weights
+    )
+    return exact.dual_coef_, exact.predict(kernel(others, rows)) + centre
 
 
 def error_bound(model: HeatKernelRidge, y: Any, weights: Any = 1.0) -> float:
@@ -75,6 +78,21 @@ def test_answers_are_those_of_scikit_learn(
     np.testing.assert_allclose(model.dual_coef_, coef, atol=bound)
     np.testing.assert_allclose(model.predict(given), predicted, atol=bound * np.sqrt(150))
     assert 0 < model.residual_ <= model.tol
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_a_shift_of_the_targets_shifts_the_predictions(data: Any, targets: int) -> None:
+    """Without an intercept they are drawn to 0, and targets about 1,000 are fitted worse."""
+    X, y, weights = data
+    y = y[:, 0] if targets == 1 else y
+    shift = 1000.0 if targets == 1 else np.array([1000.0, -50.0])
+    model = HeatKernelRidge(tol=TIGHT).fit(X, y, weights)
+    shifted = HeatKernelRidge(tol=TIGHT).fit(X, y + shift, weights)
+    np.testing.assert_allclose(shifted.predict(X), model.predict(X) + shift, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, np.average(y, axis=0, weights=weights))
+    none = HeatKernelRidge(fit_intercept=False).fit(X, y + shift, weights)
+    assert np.array_equal(none.intercept_, np.zeros_like(model.intercept_))
+    assert none.score(X, y + shift) < model.score(X, y)
 
 
 def test_one_target_stays_one_dimensional(data: Any) -> None:
@@ -184,7 +202,7 @@ def test_few_samples_are_solved_directly_at_a_small_alpha(dtype: str) -> None:
     X, y = load_diabetes(return_X_y=True)
     X, kernel = (X / X.std(axis=0)), dhsk.GaussianKernel.at_gamma(0.01)
     alpha = 1e-6 if dtype == "float64" else 1e-2
-    model = HeatKernelRidge(alpha, kernel=kernel, dtype=dtype).fit(X, y)
+    model = HeatKernelRidge(alpha, kernel=kernel, dtype=dtype, fit_intercept=False).fit(X, y)
     assert model.converged_
     assert model.rank_ == len(X)
     assert model.n_iter_ <= 5
@@ -216,7 +234,7 @@ def test_other_kernels_take_their_own_map(data: Any) -> None:
     """With sphere_map None the kernel says how rows are mapped."""
     X, y, _ = data
     kernel = dhsk.GaussianKernel(sigma=5.0)
-    model = HeatKernelRidge(sphere_map=None, kernel=kernel).fit(X, y)
+    model = HeatKernelRidge(sphere_map=None, kernel=kernel, fit_intercept=False).fit(X, y)
     exact = KernelRidge(alpha=1.0, kernel="precomputed").fit(kernel(X), y)
     np.testing.assert_allclose(model.dual_coef_, exact.dual_coef_, atol=error_bound(model, y))
 
@@ -412,7 +430,7 @@ def test_answers_are_those_of_scikit_learn_to_eight_digits(data: Any) -> None:
     """Coefficients and predictions to 1e-8 of the largest, from the same kernel matrix."""
     X, y, weights = data
     for alpha, used in ((1.0, None), (0.01, None), (0.01, weights[:180])):
-        model = HeatKernelRidge(alpha, 0.8, tol=TIGHT, max_iter=5000)
+        model = HeatKernelRidge(alpha, 0.8, tol=TIGHT, max_iter=5000, fit_intercept=used is None)
         model.fit(X[:180], y[:180], used)
         exact = oracle(model, X[:180], y[:180], X, used)
         for own, other in zip((model.dual_coef_, model.predict(X)), exact, strict=True):
