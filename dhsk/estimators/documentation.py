@@ -18,7 +18,8 @@ from dhsk.errors import BudgetError, InputError
 SHARED: Final = {
     "time_scale": (
         'Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K '
-        "over pairs of samples is 0.6. Not used if `kernel` is given."
+        'over pairs of samples is 0.6. Used by the kernel None and the names "heat" and '
+        '"parametrix" alone.'
     ),
     "sphere_map": (
         'Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for '

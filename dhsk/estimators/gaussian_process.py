@@ -61,7 +61,7 @@ class HeatGaussianProcessRegressor(
     ----------
     time_scale
         Diffusion time in units of log(dim)/dim; "auto" fits it, from the one at which the mean of
-        1 - K over pairs of samples is 0.6. Not used if `kernel` is given.
+        1 - K over pairs of samples is 0.6. Used by heat and parametrix kernels alone.
     noise
         Variance of the noise by `amplitude`, above 0: added to the diagonal of K. "auto" fits it.
     sphere_map, zero_rows, kernel

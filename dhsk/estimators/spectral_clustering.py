@@ -48,7 +48,7 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         Number of clusters, and of eigenvectors.
     time_scale
         Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given. A shorter time makes
+        pairs of samples is 0.6. Used by heat and parametrix kernels alone. A shorter time makes
         the affinity more local.
     sphere_map, zero_rows
     kernel

@@ -9,7 +9,7 @@ import numpy as np
 
 from dhsk.arrays import Floats
 from dhsk.caching import cached_value
-from dhsk.errors import AccuracyError
+from dhsk.errors import AccuracyError, InputError
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.kernels.certified.certify import ErrorBound
 from dhsk.kernels.certified.derivative import HeatDerivativeProfile, heat_derivative_profile
@@ -34,6 +34,11 @@ def time_at_scale(dim: int, time_scale: float) -> float:
     Raises `InputError` if the dimension n is not a whole number of at least 2, or s not a finite
     number above 0. See Zhao & Song (2017), section 2.2.
     """
+    if dim == 1:
+        raise InputError(
+            "dim must be a whole number, at least 2, but it is 1: on the sphere, samples of one "
+            "feature are all one point or its opposite"
+        )
     dim = whole_parameter("dim", dim, 2)
     return positive_parameter("time_scale", time_scale) * log_of_whole(dim) / dim
 

@@ -1,11 +1,11 @@
 """Kernels that tell no samples apart, or relate none to another: what a fit with them says."""
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from dhsk.arrays import Rows
-from dhsk.kernels import mean_difference
+from dhsk.kernels import Kernel, mean_difference
 from dhsk.models.exact import SvcModel
 from dhsk.models.low_rank import LowRankModel
 
@@ -29,17 +29,27 @@ _FEW: Final = 16
 _SOME: Final = 256
 """Landmarks whose kernel values are looked at."""
 
+_NEAREST: Final = 1e-30
+"""Mean of 1 - K below which exact fits make nothing of it, as no C is above the inverse."""
+
 _ROUNDINGS: Final = 8
 """Relative errors of its type by which equal images of samples may differ."""
 
-_LOOK: Final = "time (time_scale) or width; dhsk.cross_validate(time_scale='auto') looks for a time"
+
+def _take(kernel: Kernel, size: Literal["larger", "smaller"]) -> str:
+    """What to change of a kernel, in words."""
+    if kernel.spherical:
+        return f"a {size} time (time_scale): dhsk.cross_validate(time_scale='auto') looks for one"
+    gamma = "smaller" if size == "larger" else "larger"
+    return f"a {size} width, which is a {gamma} gamma, or scale the columns, as StandardScaler does"
 
 
 def doubt_of_exact(model: SvcModel, n: int) -> str | None:
     """Say that the n training samples are unrelated, in which case each is a support vector.
 
-    Or that they are equal to the kernel, in which case all support vectors are. None otherwise:
-    samples that are nearly alike are no trouble to exact fits, see `dhsk.models.rescaling`.
+    Or that they are equal to the kernel, in which case all support vectors are, or so nearly that
+    no C tells them apart. None otherwise: samples that are nearly alike are no trouble to exact
+    fits, see `dhsk.models.rescaling`.
     """
     rows = model.rows
     if not model.kernel.unit_diagonal or not rows.shape[0]:
@@ -49,6 +59,12 @@ def doubt_of_exact(model: SvcModel, n: int) -> str | None:
             f"all support vectors are equal to the kernel {model.kernel.label}, which cannot tell "
             "the classes apart: do samples differ in their totals alone, which proportions forget? "
             "dhsk.SVC on scaled columns sees totals"
+        )
+    differ = mean_difference(model.kernel, rows[:_SOME])
+    if differ is not None and differ < _NEAREST:
+        return (
+            f"values of the kernel {model.kernel.label} between samples differ from 1 by "
+            f"{differ:.1g} on average, too little for a fit: take {_take(model.kernel, 'smaller')}"
         )
     if rows.shape[0] < max(_ALL * n, 2):
         return None
@@ -61,7 +77,7 @@ def doubt_of_exact(model: SvcModel, n: int) -> str | None:
     return (
         f"values of the kernel {model.kernel.label} between samples are nearly 0, {largest:.1g} "
         "for the nearest ones: nearly all are support vectors, and none tells about another. "
-        f"Take a larger {_LOOK}"
+        f"Take {_take(model.kernel, 'larger')}"
     )
 
 
@@ -85,8 +101,8 @@ def doubt_of_low_rank(model: LowRankModel, n: int, rank: int) -> str | None:
         return (
             f"values of the kernel {kernel.label} between samples differ from 1 by "
             f"{found.trace_error:.1g} on average, which is lost to rounding or landmark_tol: "
-            f"features hardly tell samples apart. Unless all are equal, take a smaller {_LOOK}; or "
-            "take HeatSVC"
+            "features hardly tell samples apart. Unless all are equal, take "
+            f"{_take(kernel, 'smaller')}; or take HeatSVC"
         )
     seen = (n * (1 - found.trace_error) - found.width) / (n - m) if n > m else 1.0
     if seen >= _SEEN:
@@ -94,5 +110,5 @@ def doubt_of_low_rank(model: LowRankModel, n: int, rank: int) -> str | None:
     return (
         f"values of the kernel {kernel.label} between samples are nearly 0: features of samples "
         f"that are no landmarks have a mean squared length of {max(seen, 0.0):.1g}, 1 if exact. "
-        f"Take more landmarks, or a larger {_LOOK}"
+        f"Take more landmarks, or {_take(kernel, 'larger')}"
     )

@@ -37,6 +37,10 @@ _Result = TypeVar("_Result")
 _NAMES_HERE: Final = {
     "kernel": 'give a list, kernels=["gaussian"]',
     "gamma": "give kernels=[dhsk.GaussianKernel.at_gamma(gamma)]",
+    "X": "give the samples, or a matrix, first and without a name",
+    "param_grid": "give kernels= and C=, or neither for a search",
+    "random_state": "the folds are the same in every run; for others give cv= a splitter",
+    "return_train_score": "scores are of held-out samples",
     "n_jobs": "all cores are used; client= takes the workers of a Dask cluster",
 }
 """Parameters of scikit-learn, and what they are in functions that do not have them."""

@@ -127,3 +127,17 @@ def test_a_cross_validation_says_nothing(counts: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dhsk.cross_validate(*counts, time_scale=[0.3, 1.0], C=[1.0], low_rank=dhsk.LowRank((20,)))
+
+
+@pytest.mark.parametrize("scale", [60.0, 1e9])
+def test_a_time_at_which_all_are_one_point_is_said(scale: float) -> None:
+    """Predictions were the largest class without a word, as if it were an honest fit."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 12)), np.arange(60) % 3
+    X[:, :4] += y[:, None]
+    model = dhsk.HeatSVC(time_scale=scale)
+    (told,) = doubts_of(model, X, y)
+    assert "on average, too little for a fit: take a smaller time" in told
+    model = dhsk.HeatSVC(time_scale=20.0)
+    assert doubts_of(model, X, y) == []
+    assert model.score(X, y) > 0.9
