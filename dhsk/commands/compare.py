@@ -108,6 +108,7 @@ def compare(
 
     A and B are files of samples with the same features. The test is by kernel mean discrepancy and
     permutations, and exact for any number of kernels. It says also which samples differ the most.
+    Samples must not depend on each other: of several from one patient, say, give one or their mean.
     It runs in this process unless --cluster or --workers is given. The same command continues after
     an interrupt.
     """

@@ -8,7 +8,7 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.console import hint, hint_next, kernel_words, print_pairs, say, say_json
-from dhsk.commands.inputs import open_samples_of
+from dhsk.commands.inputs import open_samples_of, own_label_column, read_labels_of
 from dhsk.commands.options import (
     device_option,
     json_option,
@@ -47,6 +47,7 @@ from dhsk.planning.rates import (
     measure_rates,
     save_rates,
 )
+from dhsk.samples import Samples
 from dhsk.samples.variance import width_of
 from dhsk.units import parse_bytes
 from dhsk.verbosity import Verbosity, verbosity
@@ -133,7 +134,7 @@ def plan(
     resources = _resources(machine["workers"], limit or memory_limit())
     if training.labels is not None and (samples is None or training.classes is not None):
         raise click.UsageError("--labels goes with SAMPLES, and without --classes")
-    opened = None if samples is None else open_samples_of(samples, table, training.labels)
+    opened = None if samples is None else _opened(samples, table, training)
     rows = _rows_of_paper(paper) if opened is None else RowsShape.of_samples(opened, "float64")
     labels = training.read(rows.n, header=table.header)
     width = None if opened is None else width_of(opened, None)
@@ -147,7 +148,7 @@ def plan(
     seconds = kernel_seconds(made, gram.product_dtype)
     free = free_bytes(machine["out"] or Path())
     prediction = Prediction(gram, rates or known_rates(), seconds, free=free)
-    own = (samples, training.labels, machine["memory"])
+    own = samples, training.labels, training.groups, machine["memory"]
     after = Proposals.of(opened, own, table, made, prediction, plans)
     if not as_json:
         title = f"Gram matrix of {samples or 'samples to come'}, kernel {kernel_words(made)}"
@@ -169,6 +170,15 @@ def plan(
         say_training(plans, timed, training)
         hint_next(after.commands())
     gram.check(free if machine["out"] is not None else None)
+
+
+def _opened(samples: str, table: Reading, training: Classifiers) -> Samples:
+    """The samples, without the columns of labels and groups; InputError for groups of others."""
+    used = table.without(own_label_column(samples, training.groups))
+    opened = open_samples_of(samples, used, training.labels)
+    if training.groups is not None:
+        read_labels_of(opened, training.groups, table, min_classes=1)
+    return opened
 
 
 def _resources(workers: int | None, memory: int) -> Resources:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from shlex import quote
 
-from dhsk.commands.inputs import label_words
+from dhsk.commands.inputs import label_words, own_label_column
 from dhsk.commands.plan_training import TrainingPlans
 from dhsk.commands.reading import Reading
 from dhsk.costs import LONG_SECONDS, rough_seconds
@@ -53,6 +53,7 @@ class Proposals:
 
     samples: str | None
     labels: str | None
+    groups: str | None
     table: Reading
     memory: str | None
     prediction: Prediction
@@ -68,7 +69,7 @@ class Proposals:
     def of(
         cls,
         opened: Samples | None,
-        words: tuple[str | None, str | None, str | None],
+        words: tuple[str | None, str | None, str | None, str | None],
         table: Reading,
         kernel: Kernel,
         prediction: Prediction,
@@ -76,14 +77,16 @@ class Proposals:
     ) -> "Proposals":
         """Look at the samples, all of them if pilot fits read them too.
 
-        `words` are those of samples, labels and memory.
+        `words` are those of samples, labels, groups and memory.
         """
         whole = words[1] is not None
         sphere_map = parse_sphere_map(kernel.default_map)
         refused = refusal_of(opened, sphere_map, whole=whole)
         others = not refused or not refusal_of(opened, "identity", whole=whole)
         options = _options(opened, sphere_map, refused)
-        return cls(words[0], words[1], table, words[2], prediction, plans, refused, others, options)
+        source, labels, groups, memory = words
+        given = source, labels, groups, table, memory
+        return cls(*given, prediction, plans, refused, others, options)
 
     @property
     def rank(self) -> int | None:
@@ -138,7 +141,8 @@ class Proposals:
         """The matrix, or a classifier of samples whose labels are known; none that was refused."""
         if not self.others or not self.prediction.plan.fits:
             return []
-        own = f"{quote(self.samples or 'SAMPLES')}{self.table.words}"
+        source = quote(self.samples or "SAMPLES")
+        grouped = f" --groups {quote(self.groups)}" if self.groups else ""
         memory = f" --memory {self.memory}" if self.memory else ""
         (several, kernel), found = self.options, list[str]()
         labels = f" --labels {quote(self.labels or '')}"
@@ -147,7 +151,9 @@ class Proposals:
         if "LABELS" not in labels or not self.prediction.fits_disk:
             rank = self._rank_option
             if rank or self.plans.ways[None].grid is not None:
-                found.append(f"dhsk cv {own}{labels}{several}{rank} --out DIR{memory}")
+                own = f"{source}{self.table.words}{labels}{grouped}"
+                found.append(f"dhsk cv {own}{several}{rank} --out DIR{memory}")
         if self.prediction.fits_disk:
-            found.append(f"dhsk gram {own}{kernel} --out STORE{memory}")
+            used = self.table.without(own_label_column(self.samples or "", self.groups))
+            found.append(f"dhsk gram {source}{used.words}{kernel} --out STORE{memory}")
         return found

@@ -46,6 +46,7 @@ class Classifiers:
 
     ranks: tuple[list[int], ...]
     labels: str | None
+    groups: str | None
     C: float
     classes: int | None
     grid: list[int]
@@ -76,6 +77,7 @@ training_options = gathered(
             help=f"Ranks of low-rank classifiers. [default: {','.join(map(str, RANKS))}]",
         ),
         labels_option.of(help="FILE or FILE:COLUMN: time pilot fits and extrapolate."),
+        option("--groups", help="FILE or FILE:COLUMN: no feature, and for what comes next."),
         option("--C", "C", type=float, default=1.0, help="C of the pilot fits."),
         option("--classes", type=click.IntRange(2), help="If there are no --labels. [default: 2]"),
         option(

@@ -90,8 +90,8 @@ class SamplesFile:
     """Options on reading, with a blank before each."""
     seems: str | None = None
     """What values seem to be, see `looks.seems`."""
-    grouped: tuple[str, str] = ("", "")
-    """Options of a grid and of a plan, if samples are in groups."""
+    grouped: str = ""
+    """Option of a grid and of a plan, if samples are in groups."""
     python: Sequence[str] = ()
     """Lines of Python that come next in place of commands."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -106,8 +106,8 @@ class SamplesFile:
         grid, _ = WAYS_BELOW_0.get(self.seems or "", ("", ""))
         one = " --kernel gaussian" if grid else ""  # a plan has no map: that of any kernel is alike
         return [
-            f"dhsk cv {self.samples}{labels}{self.grouped[0]}{self.options}{grid} --out found",
-            f"dhsk plan {self.samples}{known}{self.options}{self.grouped[1]}{one}",
+            f"dhsk cv {self.samples}{labels}{self.grouped}{self.options}{grid} --out found",
+            f"dhsk plan {self.samples}{known}{self.grouped}{self.options}{one}",
         ]
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from dhsk.errors import InputError
 from dhsk.samples.format import LABELS, SHOWN, SamplesFile, value_notes
 from dhsk.samples.kinds import (
+    FEWEST_GROUPS,
+    STAY_TOGETHER,
     are_numbers,
     how_written,
     is_gap,
@@ -18,6 +20,7 @@ from dhsk.samples.kinds import (
     is_numeric,
     is_vector,
     mean_length,
+    names_groups,
     number_of,
     present_of,
     rows_of_lists,
@@ -45,14 +48,6 @@ _OF_LABELS: Final = (
     *LABELS, "diagnosis", "dx", "disease", "sick", "ill", "species", "survived", "churn",
 )  # fmt: skip
 """Names of a column of labels, in lower case."""
-
-_OF_GROUPS: Final = frozenset(
-    {"", "patient", "subject", "donor", "person", "participant", "individual", "group", "batch"}
-)
-"""Names of a column whose values are groups of samples, in lower case, without "id"."""
-
-_FEWEST_GROUPS: Final = 10
-"""Least number of groups, two in each of five folds; columns of fewer may hold the labels."""
 
 _MOST_CLASSES: Final = 10
 """Largest number of different numbers in a column of labels that has no usual name."""
@@ -181,7 +176,7 @@ class _Roles:
         if self.ids:
             yield "ids", self.ids
         if self.group:
-            yield "groups", f"{self.group}: rows of one value stay in one fold (--groups)"
+            yield "groups", f"{self.group}: {STAY_TOGETHER}"
 
     def rows_of_features(self) -> Iterator[tuple[str, str]]:
         """What keeps columns from being features, for people."""
@@ -223,7 +218,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     ]
     seen = f"features by the name {table.names[0]}: samples must be rows, so transpose the table"
     rows += [("each row", seen)] if label is None and text is None and names_features(table) else []
-    options, plan, values, alone = "", "", None, False
+    options, values, alone = "", None, False
     if text is None:
         rows += found.rows_of_features()
         if found.numbers and not found.gaps:  # of some columns notes would mislead
@@ -234,7 +229,6 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
             rows += [("features", "none: labels or predictions, of other samples")]
         options = "" if found.ids is None or alone else f" --id-column {quote(found.ids)}"
         options += "".join(f" --drop-column {quote(name)}" for name in found.dropped)
-        plan = "" if found.group is None else f" --drop-column {quote(found.group)}"
     elif found.text is None:
         values = rows_of_lists(columns[text])
     rows += [] if values is None else value_notes(values, found.numbers if text is None else None)
@@ -247,7 +241,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         "group": found.group,
     }  # fmt: skip
     described = SamplesFile(
-        words, rows, "SAMPLES" if alone else named, labels, options, seem, (grouped, plan),
+        words, rows, "SAMPLES" if alone else named, labels, options, seem, grouped,
         facts=facts,
     )  # fmt: skip
     if text is None and (line := _as_it_is_read(table, found)):
@@ -285,16 +279,16 @@ def _groups_of(table: Table, number: int) -> tuple[list[str], str | None]:
     """Columns that are called as groups of samples are, and the first that has many of them."""
     called, large = list[str](), list[str]()
     for name in table.names:
-        if name.lower().replace("_", " ").removesuffix("id").strip() not in _OF_GROUPS:
+        if not names_groups(name):
             continue
         try:
             size = len(set(map(str, table.values(name))))
         except InputError:  # it is not in every row
             continue
         # Few ids that come again number other things than samples or their groups.
-        if size < number and (size >= _FEWEST_GROUPS or name.lower() != "id"):
+        if size < number and (size >= FEWEST_GROUPS or name.lower() != "id"):
             called.append(name)
-            large += [name] if size >= _FEWEST_GROUPS else []
+            large += [name] if size >= FEWEST_GROUPS else []
     return called, next(iter(large), None)
 
 

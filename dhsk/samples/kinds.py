@@ -1,12 +1,27 @@
-"""What one value of a table is, or a column of them: a gap, a number and how it is written."""
+"""What a value of a table is, or a column: a gap, a number and how it is written, or groups."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.samples.dialect import has_decimal_comma, has_thousands, is_missing, is_number, value_of
+
+_OF_GROUPS: Final = frozenset(
+    {"", "patient", "subject", "donor", "person", "participant", "individual", "group", "batch"}
+)
+"""Names of a column whose values are groups of samples, in lower case, without "id"."""
+
+FEWEST_GROUPS: Final = 10
+"""Least number of groups, two in each of five folds; columns of fewer may hold the labels."""
+
+STAY_TOGETHER: Final = "rows of one value stay in one fold (--groups)"
+
+
+def names_groups(name: str) -> bool:
+    """Whether a column is called as groups of samples are."""
+    return name.lower().replace("_", " ").removesuffix("id").strip() in _OF_GROUPS
 
 
 def how_written(values: list[Any], delimiter: str) -> str | None:

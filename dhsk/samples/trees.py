@@ -17,6 +17,7 @@ from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.chunked import choose_key, find_samples, open_chunked, read_vector
 from dhsk.samples.format import LABELS, SHOWN, Asked, Format, SamplesFile, describe_arrays
+from dhsk.samples.kinds import FEWEST_GROUPS, STAY_TOGETHER, names_groups
 from dhsk.samples.names import as_text, listed
 from dhsk.samples.paths import Origin
 from dhsk.units import counted
@@ -153,18 +154,35 @@ def _column(origin: Origin, node: Any) -> NDArray[Any]:
 
 def _describe(words: str, opened: Opened, origin: Origin) -> SamplesFile:
     """Layers, columns of samples, and which of them may be labels."""
-    rows, label, counts, gaps = list[tuple[str, str]](), None, None, 0
+    rows, label, group, counts, gaps = list[tuple[str, str]](), None, None, None, 0
     with opened(origin, None) as root:
         if not hasattr(root, "shape"):
             counts = next((key for key in _COUNTS if key in root and key != origin.key), None)
             if "obs" in root and not hasattr(root["obs"], "shape"):
                 rows, label = _tables(root)
+                group = _group_in(origin, root["obs"])
                 gaps = 0 if label is None else _missing(origin, root["obs"][label])
     labels = "LABELS" if label is None else quote(f"{origin.path}:obs/{label}")
     if gaps:
         rows += [("gaps", f"{counted(gaps, 'row')} without obs/{label}: leave them out")]
+    if group is not None:
+        rows += [("groups", f"obs/{group}: {STAY_TOGETHER}")]
     found = describe_arrays(words, origin, partial(_open, opened), rows, labels, counts)
+    if found.seems == "logarithms" and counts and origin.key is None:
+        found = replace(found, samples=quote(f"{origin.path}:{counts}"), seems=None)
+    if group is not None:
+        found = replace(found, grouped=f" --groups {quote(f'{origin.path}:obs/{group}')}")
     return replace(found, python=[_without_gaps(origin, str(label))]) if gaps else found
+
+
+def _group_in(origin: Origin, obs: Any) -> str | None:
+    """Column of samples that is called as groups are, and has several samples of many groups."""
+    names: list[str] = sorted(filter(names_groups, obs))
+    for name in names:
+        values = np.unique(_column(origin, obs[name]).astype(str), return_counts=True)
+        if len(values[0]) >= FEWEST_GROUPS and values[1].max() > 1:
+            return name
+    return None
 
 
 def _missing(origin: Origin, node: Any) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.metaestimators import available_if
 
 from dhsk.arrays import Floats, Indices
@@ -172,6 +172,7 @@ def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
             f"scoring {scoring!r} is not known; some that are: accuracy, balanced_accuracy, "
             "f1_macro, roc_auc, and what sklearn.metrics.make_scorer gives"
         ) from error
+    known = get_scorer_names()
     k = len(classes)
     codes = np.tile(np.arange(k), 2)
     decisions, sigmoids = ideal_decisions(codes, k), ideal_sigmoids(k)
@@ -187,7 +188,8 @@ def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
                 if name == "roc_auc" and k > 2:
                     words = "of more than two, roc_auc_ovr and roc_auc_ovo are scores"
                 if "pos_label" in words:
-                    words = f"it needs the classes 0 and 1: name them so, or take {name}_macro"
+                    words = "it needs the classes 0 and 1: name them so"
+                    words += f", or take {name}_macro" if f"{name}_macro" in known else ""
                 raise InputError(
                     f"scoring {name!r} does not suit an SVM on {k} classes: {words}"
                 ) from error

@@ -91,10 +91,14 @@ def test_repeated_patients_are_groups(run: Any, inside: None) -> None:
         assert "labels   perhaps sick (or site)\n" in out
         *_, cv, plan = out.splitlines()
         assert cv.endswith(f"--labels t.csv:sick --groups t.csv:{name} --out found")
-        assert plan.endswith(f"dhsk plan t.csv --labels t.csv:sick --drop-column {name}")
+        assert plan.endswith(f"dhsk plan t.csv --labels t.csv:sick --groups t.csv:{name}")
         words = ("--overwrite", "--folds", 2, "--C", 1, "--kernel", "linear")
         assert run(*shlex.split(cv)[2:], *words)[0] == DONE
-    assert run(*shlex.split(plan)[2:])[0] == DONE
+    code, out, err = run(*shlex.split(plan)[2:])
+    assert code == DONE, err
+    # What comes next keeps them together, and no matrix has them as a feature.
+    assert "next:   dhsk cv t.csv --labels t.csv:sick --groups t.csv:id --out DIR" in out
+    assert "dhsk gram t.csv --drop-column id --out STORE" in out
     few = table.assign(ward=table["site"], batch=list("uvw") * 200).drop(columns="sick")
     few.to_csv("t.csv", index=False)
     assert "labels   perhaps ward (or site, batch)\n" in run("info", "t.csv")[1]
@@ -188,3 +192,27 @@ def test_an_array_of_one_axis_is_labels(run: Any, inside: None) -> None:
         np.save("y.npy", values)
         code, _, err = run("info", "y.npy")
         assert (code, said in err) == (BAD_INPUT, True)
+
+
+def test_patients_of_cells_are_groups(run: Any, inside: None) -> None:
+    """Words or numbers in obs; and counts are proposed where X is their logarithms."""
+    h5py = pytest.importorskip("h5py")
+    counts = np.random.default_rng(0).poisson(3.0, (60, 5)) + 1.0
+    for name, patients in (("patient_id", np.arange(60) // 4), ("donor", None)):
+        with h5py.File("c.h5ad", "w") as file:
+            file["X"] = np.log1p(1e4 * counts / counts.sum(axis=1, keepdims=True))
+            file["layers/counts"] = counts
+            file["obs/kind/codes"] = (np.arange(60) % 8 > 3).astype("i1")
+            file["obs/kind/categories"] = np.array([1, 2])
+            if patients is None:
+                file[f"obs/{name}/codes"] = (np.arange(60) // 4).astype("i1")
+                file[f"obs/{name}/categories"] = np.arange(15)
+            else:
+                file[f"obs/{name}"] = patients
+        out = run("info", "c.h5ad")[1]
+        cv, plan = out.splitlines()[-2:]
+        where = f"c.h5ad:layers/counts --labels c.h5ad:obs/kind --groups c.h5ad:obs/{name}"
+        assert cv == f"next:   dhsk cv {where} --out found"
+        assert plan == f"or:     dhsk plan {where}"
+        words = ("--folds", 2, "--C", 1, "--kernel", "cosine", "--overwrite")
+        assert run(*shlex.split(cv)[2:], *words)[0] == DONE
