@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Thread, Timer
-from time import sleep
+from time import monotonic, sleep
 from typing import Any, TextIO
 
 from dhsk.errors import (
@@ -34,6 +34,9 @@ DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 ENDING_SECONDS = 7.0
 """Most time from an interrupt to the end, whatever hangs."""
+
+SAME_SECONDS = 0.5
+"""An interrupt so soon after another one is the same: some send it to a process and its group."""
 
 INTERRUPTED_AT = "interrupted; what is finished is kept: run the same command again to go on"
 
@@ -61,19 +64,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     set_at_work(False)
     if arguments is None:
         _say_beginning(sys.argv[1:])
-    heard: list[int] = []
+    interrupts = _Interrupts(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job ignores them
-            signal.signal(number, partial(_interrupt, arguments, heard))
+            signal.signal(number, interrupts.hear)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Paths that are no text are printed as standard error prints them.
         sys.stdout.reconfigure(errors="backslashreplace")
-    before, sys.unraisablehook = sys.unraisablehook, _hear_again
+    before, sys.unraisablehook = sys.unraisablehook, interrupts.repeat_lost
     try:
         sys.exit(_run(arguments))
     except (Exception, KeyboardInterrupt) as error:
         # Compilers and modules that are being loaded make other errors of an interrupt.
-        if not heard and not isinstance(error, KeyboardInterrupt):
+        if not interrupts.heard and not isinstance(error, KeyboardInterrupt):
             raise
         _say_interrupted(arguments)
         # Python notes an interrupt within exec(), as when a lazy import makes a dataclass, and then
@@ -173,25 +176,35 @@ def _show_warning(
         )
 
 
-def _interrupt(
-    arguments: Sequence[str] | None, heard: list[int], number: int, _frame: object
-) -> None:
-    """End quietly: a second SIGTERM changes nothing, a second Ctrl-C cuts the end short."""
-    heard.append(number)
-    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_IGN)
-    # What Dask's event loop logs when it is interrupted in the middle of a call is no news.
-    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    Thread(target=_end_at_last, args=(arguments,), daemon=True).start()
-    raise KeyboardInterrupt
+class _Interrupts:
+    """The first SIGINT or SIGTERM ends the command quietly, and a later Ctrl-C at once."""
 
+    def __init__(self, arguments: Sequence[str] | None) -> None:
+        self.heard: int | None = None
+        self._arguments, self._begun, self._was_lost = arguments, 0.0, False
 
-def _hear_again(lost: Any) -> None:
-    """Interrupt once more: what is raised while an object is deleted is ignored."""
-    if issubclass(lost.exc_type, KeyboardInterrupt):
-        Timer(0.01, interrupt_main).start()
-    else:
-        sys.__unraisablehook__(lost)
+    def hear(self, number: int, _frame: object) -> None:
+        """Raise KeyboardInterrupt, once: within the end of a command it would be shown."""
+        if self.heard is None:
+            self.heard, self._begun = number, monotonic()
+            # What Dask's event loop logs when it is interrupted in the middle of a call is no news.
+            logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)
+            Thread(target=_end_at_last, args=(self._arguments,), daemon=True).start()
+        elif not self._was_lost:
+            if number == signal.SIGINT and monotonic() - self._begun > SAME_SECONDS:
+                _end_now(self._arguments)
+            return
+        self._was_lost = False
+        raise KeyboardInterrupt
+
+    def repeat_lost(self, lost: Any) -> None:
+        """Interrupt once more: what is raised while an object is deleted is ignored."""
+        if self.heard is not None and issubclass(lost.exc_type, KeyboardInterrupt):
+            self._was_lost = True
+            Timer(0.01, interrupt_main, (self.heard,)).start()
+        else:
+            sys.__unraisablehook__(lost)
 
 
 _said: list[str] = []
@@ -208,11 +221,16 @@ def _say_interrupted(arguments: Sequence[str] | None) -> None:
 
 
 def _end_at_last(arguments: Sequence[str] | None) -> None:
-    """End this process and those that it started, if it has not ended by itself.
+    """End all, if it has not ended by itself."""
+    sleep(ENDING_SECONDS)
+    _end_now(arguments)
+
+
+def _end_now(arguments: Sequence[str] | None) -> None:
+    """End this process and those that it started.
 
     Stores and checkpoints withstand that at any moment.
     """
-    sleep(ENDING_SECONDS)
     import psutil
 
     _say_interrupted(arguments)

@@ -217,3 +217,35 @@ def test_an_interrupt_of_which_others_make_an_error_is_one() -> None:
     assert ended[caught].stderr.startswith("dhsk: interrupted")
     assert ended["pass"].returncode == 1
     assert "no compiled object yet" in ended["pass"].stderr
+
+
+AGAIN = """
+import signal, time
+import dhsk.__main__ as command
+
+def run(arguments):
+    try:
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.raise_signal(signal.SIGINT)
+        print("cleaned", flush=True)
+        if {later}:
+            time.sleep(command.SAME_SECONDS + 0.1)
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(5)
+            print("in vain", flush=True)
+
+command._run = run
+command.main([])
+"""
+
+
+@pytest.mark.usefixtures("hears_interrupts")
+@pytest.mark.parametrize("later", [False, True])
+def test_a_second_interrupt_leaves_no_traceback(later: bool) -> None:
+    """The same one sent twice, as `timeout` does, is one; a later one ends at once."""
+    words = [sys.executable, "-c", AGAIN.format(later=later)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (130, "cleaned\n"), done.stderr
+    assert done.stderr.startswith("dhsk: interrupted")
+    assert done.stderr.count("\n") == 1
