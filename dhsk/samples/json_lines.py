@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -94,7 +94,12 @@ def _open(origin: Origin, asked: Asked) -> TextColumn:
 
 def _describe(origin: Origin) -> SamplesFile:
     number = sum(1 for _ in _records(origin))
-    return describe_table("lines of JSON", _opened(origin), number, TEXT_FIELD)
+    found = describe_table("lines of JSON", _opened(origin), number, TEXT_FIELD)
+    if found.facts["text"] is not None or found.python:
+        return found
+    path, stem = str(origin.path), origin.path.name.partition(".")[0]
+    line = f"pandas.read_json({path!r}, lines=True).to_csv('{stem}.csv', index=False) in Python"
+    return replace(found, python=[f"{line}, as texts alone are read from lines of JSON"])
 
 
 FORMAT = Format(

@@ -216,3 +216,14 @@ def test_patients_of_cells_are_groups(run: Any, inside: None) -> None:
         assert plan == f"or:     dhsk plan {where}"
         words = ("--folds", 2, "--C", 1, "--kernel", "cosine", "--overwrite")
         assert run(*shlex.split(cv)[2:], *words)[0] == DONE
+
+
+def test_numbers_in_lines_of_json_are_to_be_written_as_a_table(run: Any, inside: None) -> None:
+    """`dhsk cv` reads texts from them, and was proposed."""
+    lines = (f'{{"label": "{"ab"[k % 2]}", "f1": {k / 7}, "f2": {k}}}' for k in range(60))
+    Path("c.jsonl").write_text("\n".join(lines))
+    out = run("info", "c.jsonl")[1]
+    line = "pandas.read_json('c.jsonl', lines=True).to_csv('c.csv', index=False) in Python"
+    assert out.splitlines()[-1].startswith(f"next:   {line}")
+    exec(f"import pandas; {line.removesuffix(' in Python')}")
+    assert "f1" in run("info", "c.csv")[1]
