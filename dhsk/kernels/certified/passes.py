@@ -35,25 +35,24 @@ class Passes:
     """As `compiled_pass` takes them."""
     entries: int = 0
     """Number of entries so far."""
+    own_is_kept: bool | None = None
+    """Whether the form's own pass was compiled before the first call; None before that."""
 
     def __call__(self, cosines: Reals, out: Reals, *head: float) -> None:
         """Evaluate cosines, (size,), into `out`; `head` takes the place of the first numbers."""
-        self.entries += cosines.size
         run, numbers = _run(self.sizes, self.what), self.numbers
-        if self.room and self.entries <= PAYS and not is_at_hand(run, cosines, out, numbers):
+        if self.own_is_kept is None:
+            self.own_is_kept = is_at_hand(run, cosines, out, numbers)
+        self.entries += cosines.size
+        if self.room and self.entries <= PAYS and not self.own_is_kept:
             run, numbers = _run(self.room, self.what), self._widened
         run(cosines, out, with_head(numbers, *head) if head else numbers)
 
     @cached_value
     def room(self) -> tuple[int, ...] | None:
         """Sizes of the smallest of `ROOMS` for the form; None if it fits none."""
-        own = self.sizes
-        fits = (
-            room
-            for room in ROOMS
-            if len(room) == len(own) and all(a <= b for a, b in zip(own, room, strict=True))
-        )
-        return next(fits, None)
+        alike = (room for room in ROOMS if len(room) == len(self.sizes))
+        return next((room for room in alike if np.less_equal(self.sizes, room).all()), None)
 
     @cached_value
     def _widened(self) -> Reals:
