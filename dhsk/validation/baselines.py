@@ -10,7 +10,7 @@ setting is a candidate as every kernel at every C is one, so both are chosen by 
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from queue import SimpleQueue
@@ -22,7 +22,7 @@ import numpy as np
 import sklearn
 
 from dhsk.arrays import Indices, stacked
-from dhsk.costs import rough_seconds
+from dhsk.costs import Cost, rough_seconds
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count, own_room
@@ -155,6 +155,18 @@ def baselines_of(
 def allowed_seconds(spent: float) -> float:
     """Most seconds of all methods, unasked, where kernels took so many."""
     return max(LEAST_SECONDS, min(SHORT_SHARE * spent, SHORT_SECONDS), SHARE * spent)
+
+
+def with_methods(kernels: Callable[[], Cost], square: Square, asked: bool | None) -> Cost:
+    """Cost of kernels, and of methods that are tried unasked on dense samples: all they may take.
+
+    Those of sparse counts take little.
+    """
+    cost = kernels()
+    dense = isinstance(square, Samples) and not square.is_sparse
+    if asked is not None or not dense or cost.seconds is None:
+        return cost
+    return replace(cost, seconds=cost.seconds + allowed_seconds(cost.seconds))
 
 
 def _bytes(samples: Samples) -> int:

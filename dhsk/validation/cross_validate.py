@@ -29,7 +29,7 @@ from dhsk.samples.looks import warn_of_copied_labels
 from dhsk.samples.weighted import MapName
 from dhsk.solvers.problems import MultiClass
 from dhsk.units import parse_bytes
-from dhsk.validation.baselines import asked_for, baselines_of
+from dhsk.validation.baselines import asked_for, baselines_of, with_methods
 from dhsk.validation.costs import cost_of
 from dhsk.validation.disk import remove_stores
 from dhsk.validation.engine import NO_MODEL, CvOptions, Engine, TriedKernel
@@ -216,9 +216,8 @@ def cross_validate(
     scale_C = _is_auto("C", C) or (C is None and look)
     grid = make_grid(
         divide(square.shape[0], y, cv, groups),
-        SPREAD_C if scale_C else DEFAULT_C if C is None else C,
+        SPREAD_C if scale_C else DEFAULT_C if C is None else C, tol=fit.tol,
         class_weight=class_weight, sample_weight=sample_weight, scoring=scoring or "accuracy",
-        tol=fit.tol,
     )  # fmt: skip
     if low_rank is None:
         grid = replace(grid, ways=ways_of(multi_class, len(grid.classes), search=look))
@@ -244,7 +243,8 @@ def cross_validate(
         options = replace(options, client=computed_on, report=told)
         make = EngineMaker(fit.zero_rows, low_rank, options)
         runs = make_runs(maps, square, grid, kernels_on, make)
-        tell_cost(partial(cost_of, runs, square, grid, options, low_rank, rounds, look=look))
+        cost = partial(cost_of, runs, square, grid, options, low_rank, rounds, look=look)
+        tell_cost(partial(with_methods, cost, square, asked))
         halving = Halving(rounds, maps, square, grid, kernels_on, make, scale_C)
         runs, halved = halving.run(runs, look=look)
         winner, scores = _scores(grid, runs.tried, taken.choose)

@@ -26,6 +26,7 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils.class_weight import compute_sample_weight
 
 import dhsk
+from dhsk.costs import Cost, costs_told
 from dhsk.errors import InputError
 from dhsk.report.cells import common_method
 from dhsk.results.baselines import Baseline, Beside
@@ -394,3 +395,14 @@ def test_results_are_written_and_read(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match="baselines"):
         dhsk.CvResult.from_json(tmp_path / "r.json")
+
+
+def test_the_first_line_counts_what_methods_may_take() -> None:
+    """Of a search of dense samples; those of sparse counts take little, and others were asked."""
+    X, y = counts()
+    told: list[Cost] = []
+    with costs_told(told.append):
+        for samples, options in ((X.toarray(), {}), (X, {}), (X.toarray(), ONE)):
+            dhsk.cross_validate(samples, y, **options)
+    dense, sparse, given = (cost.seconds or 0.0 for cost in told)
+    assert dense >= 10.0 > max(sparse, given)
