@@ -274,7 +274,7 @@ def _rest(event: Progress, left: float | None) -> list[str]:
     if left is not None and share < 1:
         said.append(f"{rough_seconds(left)} left")
     if event.best is not None:
-        said.append(f"best {event.best:.3f}")
+        said.append(f"best kernel {event.best:.3f}")
     return [*said, event.detail] if event.detail else said
 
 

@@ -80,7 +80,7 @@ def test_all_stages_are_one_bar() -> None:
             found.append((task.description, task.completed, task.fields["rest"]))
     assert found == [
         ("tiles 0 of 3", 0.0, "0 %"),
-        ("heat s=1", 0.41, "41 % · about 12 min left · best 0.784 · KKT 0.1"),
+        ("heat s=1", 0.41, "41 % · about 12 min left · best kernel 0.784 · KKT 0.1"),
     ]
 
 

@@ -1,6 +1,7 @@
 """Passes with room for more coefficients than a form has: the same bits, and nothing compiled."""
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -117,3 +118,13 @@ def test_kernels_are_the_same_after_many_entries() -> None:
     before = kernel(rows)
     kernel._profile.double._values.entries = PAYS
     assert kernel(rows).tobytes() == before.tobytes()
+
+
+def test_another_process_counts_anew() -> None:
+    """And looks for itself which passes are kept on disk."""
+    form = heat_profile(12, 0.0614).double
+    form.apply(COSINES, values := np.empty_like(COSINES))
+    again = pickle.loads(pickle.dumps(form._values))
+    assert (again.entries, again.own_is_kept) == (0, None)
+    again(COSINES, other := np.empty_like(COSINES))
+    assert values.tobytes() == other.tobytes()

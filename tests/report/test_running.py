@@ -74,7 +74,7 @@ def test_it_says_what_runs_and_what_is_finished(
     assert REFRESH in path.read_text()
     text = path.read_text()
     assert "This page is of a run that goes on, as of 20" in text
-    assert "heat s=1 (2 of 3) · 41 % · about 12 min left · best 0.784" in text
+    assert "heat s=1 (2 of 3) · 41 % · about 12 min left · best kernel 0.784" in text
     assert text.count("<svg") >= 1
     for cell in found.cells:
         assert f">{cell.kernel_words}</th>" in text

@@ -48,6 +48,10 @@ class Passes:
             run, numbers = _run(self.room, self.what), self._widened
         run(cosines, out, with_head(numbers, *head) if head else numbers)
 
+    def __reduce__(self) -> Any:
+        """Counts and what is kept on disk are of one process."""
+        return Passes, (self.what, self.sizes, self.numbers)
+
     @cached_value
     def room(self) -> tuple[int, ...] | None:
         """Sizes of the smallest of `ROOMS` for the form; None if it fits none."""
