@@ -21,7 +21,7 @@ from dhsk.errors import InputError, InputWarning
 from dhsk.estimators.automatic import LARGEST_C, Auto, SamplePairs, check_auto, is_auto
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
-from dhsk.estimators.saving import READERS, is_of, read_by_other
+from dhsk.estimators.saving import is_of, read_by_other
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, kernel_from_spec
@@ -77,12 +77,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     _model_type: ClassVar[Any]
     """Type of `model_`."""
     model_: Model
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Take down which model's files this classifier reads."""
-        super().__init_subclass__(**options)
-        if "_model_type" in vars(cls):
-            READERS[cls._model_type] = cls
 
     @abstractmethod
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> Model:

@@ -19,9 +19,6 @@ from dhsk.samples.names import names_in, table_in_order
 _OF_A_MACHINE: Final = ("memory", "client", "store", "journal")
 """Parameters that say where a fit runs."""
 
-READERS: Final[dict[type, type["SavedEstimator"]]] = {}
-"""Classifiers by the types of their models; each adds itself."""
-
 
 def in_python(found: Loaded, path: str | Place) -> str:
     """How an estimator is made of a file in Python."""
@@ -37,7 +34,10 @@ def _reader_of(found: Loaded) -> str:
     """Name of the estimator that reads a file."""
     if isinstance(found, FittedState):
         return found.estimator
-    return str(found.notes.get("estimator", READERS[type(found)].__name__))
+    import dhsk  # the package's front door knows the classifiers, which stand above
+
+    readers = {one._model_type: one for one in (dhsk.HeatSVC, dhsk.NystromSVC)}
+    return str(found.notes.get("estimator", readers[type(found)].__name__))
 
 
 def is_of(found: Loaded, reader: type) -> bool:

@@ -121,7 +121,6 @@ class HeatSVC(ExactClassifier):
         "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "multi_class", "dtype",
         "indefinite",
     )  # fmt: skip
-    _model_type = SvcModel  # of files without a name of their estimator too
 
     C: float | Auto = "auto"
     time_scale: float | Auto = "auto"

@@ -1,6 +1,8 @@
 """Every estimator goes to a file and comes back, without a pickle."""
 
 import pickle
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import dhsk
 from dhsk.errors import InputError
 from dhsk.kernels.centre import marked_rows, without_marks
 from dhsk.models import archive
-from dhsk.models.files import FittedState
+from dhsk.models.files import FittedState, save_model
 
 GP = dhsk.HeatGaussianProcessRegressor
 
@@ -256,3 +258,26 @@ def test_files_say_what_they_are(X: Any, tmp_path: Path) -> None:
         header = arrays["header"].tobytes().decode()
     assert f'"format": "{FittedState.format}"' in header
     assert '"estimator": "TfidfMap"' in header
+
+
+OTHER = """
+import sys
+import dhsk
+try:
+    dhsk.HeatSVC.load(sys.argv[1])
+except dhsk.InputError as error:
+    print(error)
+"""
+
+
+def test_a_file_of_another_estimator_is_told_in_a_new_process(tmp_path: Path) -> None:
+    """Where the other one was never loaded."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 5)), np.arange(60) % 2
+    found = dhsk.cross_validate(X, y, time_scale=1.0, C=1.0, low_rank=dhsk.LowRank(10), refit=True)
+    save_model(found.model_, tmp_path / "m.dhsk")
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER, str(tmp_path / "m.dhsk")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "dhsk.NystromSVC.load" in done.stdout
