@@ -280,4 +280,4 @@ def test_a_file_of_another_estimator_is_told_in_a_new_process(tmp_path: Path) ->
         [sys.executable, "-c", OTHER, str(tmp_path / "m.dhsk")],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert "dhsk.NystromSVC.load" in done.stdout
+    assert "is a model of dhsk.NystromSVC" in done.stdout
