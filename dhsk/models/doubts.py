@@ -30,7 +30,10 @@ _SOME: Final = 256
 """Landmarks whose kernel values are looked at."""
 
 _NEAREST: Final = 1e-30
-"""Mean of 1 - K below which exact fits make nothing of it, as no C is above the inverse."""
+"""Mean of 1 - K below which no C that is chosen is large enough, as it is at most the inverse."""
+
+_WEAK: Final = 1e-2
+"""C times that mean below which an exact fit makes nothing of it; one that is chosen has 3."""
 
 _ROUNDINGS: Final = 8
 """Relative errors of its type by which equal images of samples may differ."""
@@ -60,11 +63,12 @@ def doubt_of_exact(model: SvcModel, n: int) -> str | None:
             "the classes apart: do samples differ in their totals alone, which proportions forget? "
             "dhsk.SVC on scaled columns sees totals"
         )
-    differ = mean_difference(model.kernel, rows[:_SOME])
-    if differ is not None and differ < _NEAREST:
+    differ = mean_difference(model.kernel, rows[:_SOME]) if model.kernel.spherical else None
+    if differ is not None and differ < _NEAREST and differ * model.certificates.C < _WEAK:
         return (
             f"values of the kernel {model.kernel.label} between samples differ from 1 by "
-            f"{differ:.1g} on average, too little for a fit: take {_take(model.kernel, 'smaller')}"
+            f"{differ:.1g} on average, too little for a fit at C = {model.certificates.C:.3g}: "
+            f"take {_take(model.kernel, 'smaller')}"
         )
     if rows.shape[0] < max(_ALL * n, 2):
         return None

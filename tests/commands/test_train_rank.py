@@ -75,7 +75,7 @@ def test_probabilities(table: Any, run: Any, samples: Any) -> None:
     np.testing.assert_allclose(found, expected.predict_proba(X), atol=1e-9)
     assert run(*TRAIN)[0] == DONE
     code, _, err = run("predict", "m", "x.npy", "--out", "q.csv", "--proba")
-    assert (code, "m has no probabilities: train it with --loss logistic" in err) == (
+    assert (code, "no probabilities: train one by dhsk train --loss logistic" in err) == (
         BAD_INPUT, True,
     )  # fmt: skip
 
