@@ -238,9 +238,9 @@ class HeatEstimator(SavedEstimator):
     ) -> NDArray[Any]:
         """Results of a function of samples, see `Predictor`, of row_bytes each."""
         row_map = self._fitted_map.anew()
-        samples = row_map.to_predict(self._new_samples(X))
         run = Run(self._bytes(), self.client, report=passes_of_call().report)
         with in_scikit_words(self):
+            samples = row_map.to_predict(self._new_samples(X))
             found = Predictor(row_map, fitted, function, width).whole(samples, run, row_bytes)
         row_map.warn(samples)
         return found
@@ -250,7 +250,7 @@ class HeatEstimator(SavedEstimator):
         vectorizer = getattr(getattr(self, "model_", None), "vectorizer", None)
         if vectorizer is not None and are_texts(X):
             return open_samples(X, vectorizer=vectorizer)
-        return open_samples(self._validated(X, reset=False))
+        return self._samples(self._validated(X, reset=False))
 
     def _sums(self, X: Any, fitted: Rows, coef: Floats, kernel: Kernel | None = None) -> Floats:
         """Products of the kernel matrix of samples and fitted rows with coefficients."""

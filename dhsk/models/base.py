@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -22,10 +23,13 @@ Arrays = dict[str, NDArray[Any]]
 """Arrays of a model file by name."""
 
 
+_version = cache(version)  # which reads files each time: a fifth of a fit of few samples
+
+
 def training_notes(n_samples: int, source: str | None = None) -> dict[str, Any]:
     """Notes of a model on its training: number of samples, where they came from, and version."""
     named = {} if source is None else {"source": source}
-    return {"n_samples": n_samples, **named, "dhsk": version("dhsk")}
+    return {"n_samples": n_samples, **named, "dhsk": _version("dhsk")}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,7 +7,7 @@ import gzip
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, csr_block, flat_shape
 from dhsk.samples.delimited import read_records
-from dhsk.samples.format import Asked, Format, described
+from dhsk.samples.format import Asked, Format, SamplesFile, described
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin, packed
 from dhsk.samples.spill import Spill
@@ -250,4 +250,15 @@ def matrix_of_folder(origin: Origin) -> Origin | None:
     return None
 
 
-FORMAT = Format(packed(".mtx"), _open, described("a sparse matrix"))
+def _describe(origin: Origin) -> SamplesFile:
+    """Shape and number of entries as the head announces them."""
+    source = str(origin)
+    with origin.reading(), origin.open_bytes() as handle:
+        head = _read_head(source, handle)
+    names = (_names(origin, files) for files in (_SAMPLE_FILES, _FEATURE_FILES))
+    n, dim = head.shape[::-1] if _is_transposed(source, head.shape, *names) else head.shape
+    rows = [("samples", f"{n:,} x {dim:,}, {head.entries:,} entries")]
+    return replace(described("a sparse matrix")(origin), rows=rows, facts={"shape": [n, dim]})
+
+
+FORMAT = Format(packed(".mtx"), _open, _describe)

@@ -12,6 +12,7 @@ from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape
 from dhsk.samples.names import columns_of, listed, names_in, some_columns
+from dhsk.units import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +174,8 @@ def from_memory(
 
     Trailing axes are flattened. A sparse matrix in another format than CSR is converted. Without
     `feature_names`, they are the columns of a table, if all are strings, as in scikit-learn. Raises
-    `InputError` if `X` is empty, has fewer than two dimensions, is not real or is an inconsistent
-    CSR.
+    `InputError` if `X` is empty, has fewer than two dimensions, is not real, is an inconsistent
+    CSR, or if a dense column with a name is not finite; the map looks at those without.
     """
     columns = columns_of(X)
     names = names_in(columns if feature_names is None else feature_names)
@@ -188,7 +189,25 @@ def from_memory(
     if array.dtype.kind == "O":
         array = _from_objects(array, source, columns)
     check_real(source, array.dtype)
+    if names is not None:
+        _refuse_missing(array, source, names)
     return DenseSamples(source, shape, array, feature_names=names)
+
+
+def _refuse_missing(array: NDArray[Any], source: str, names: Sequence[str]) -> None:
+    """Refuse values that are not finite by the names of their columns."""
+    if array.ndim != 2 or np.isfinite(array).all():
+        return
+    places = []
+    for name, values in zip(names, array.T, strict=True):
+        rows = np.flatnonzero(~np.isfinite(values))
+        if rows.size:
+            places.append(f"{name!r} ({counted(rows.size, 'row')}, first {rows[0]})")
+    raise InputError(
+        f"{source}: NaN or infinity in {len(places):,} of {len(names):,} columns: "
+        f"{listed(places, 5)}, counted from 0, but samples must be finite: fill them in "
+        "(SimpleImputer), drop these rows and their labels, or leave the columns out"
+    )
 
 
 def _from_objects(array: NDArray[Any], source: str, columns: Sequence[Any]) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, csr_block, flat_shape
-from dhsk.samples.format import Asked, Format, described
+from dhsk.samples.format import Asked, Format, SamplesFile, described
 from dhsk.samples.paths import Origin, packed
 
 SVMLIGHT = packed(".svm", ".svmlight", ".libsvm")
@@ -108,4 +108,25 @@ def _is_sample(line: bytes) -> bool:
     return bool(line.split(b"#", 1)[0].strip())
 
 
-FORMAT = Format(SVMLIGHT, _open, described("sparse samples and labels", labels=None), _labels)
+def _describe(origin: Origin) -> SamplesFile:
+    """What the first lines have: all of a small file."""
+    found = described("sparse samples and labels", labels=None)(origin)
+    pieces = _parsed(origin)
+    X, y = next(pieces, (None, np.empty(0)))
+    if X is None:
+        return found
+    n, most = X.shape[0], next(pieces, None)
+    classes = np.unique(y)
+    rows = [
+        ("samples", f"{n:,}{' in the first lines' if most else ''}, {X.nnz / n:,.0f} entries each"),
+        ("features", f"the largest index is {X.indices.max() if X.nnz else 0:,}"),
+        ("labels", f"{len(classes):,} values, from {classes[0]:g} to {classes[-1]:g}"),
+    ]
+    if not (classes % 1).any():
+        return replace(found, rows=rows)
+    read = f"X, y = sklearn.datasets.load_svmlight_file({str(origin.path)!r})"
+    fit = f"{read}; dhsk.HeatKernelRidge().fit(X, y) in Python"
+    return replace(found, rows=rows, python=[fit])
+
+
+FORMAT = Format(SVMLIGHT, _open, _describe, _labels)

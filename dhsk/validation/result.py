@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from dhsk.errors import InputError
 from dhsk.files import parse_json
@@ -18,6 +18,17 @@ from dhsk.results.parts import Results
 from dhsk.results.repeats import best_of_families, repeats_of, spread_of_repeats
 from dhsk.results.schema import encoded, read_results
 from dhsk.validation.out_of_fold import HeldOutPredictions, OutOfFold
+
+_OF_GRID_SEARCH: Final = {
+    "best_estimator_": ": it is there after cross_validate(..., refit=True) only, as the taken "
+    "candidate was not fitted on all samples",
+    "best_params_": ": kernel and C that were taken are in best_, a dict",
+    "best_index_": ": the candidate that was taken is best_, a row of summary_",
+    "cv_results_": ": summary_ has a row for each candidate, and to_frame() one for each fold",
+    "predict": ": result.best_estimator_ predicts, after cross_validate(..., refit=True)",
+    "score": ": result.best_estimator_ scores, after cross_validate(..., refit=True)",
+}
+"""Where a result has what `GridSearchCV` of scikit-learn has, by its names there."""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -50,6 +61,11 @@ class CvResult(Results):
     model_: Any = field(default=None, compare=False)
     held_out_: HeldOutPredictions | None = field(default=None, compare=False)
     estimator_parameters_: Mapping[str, Any] | None = field(default=None, compare=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Say where this result has what is asked for by a name of `GridSearchCV`."""
+        has = _OF_GRID_SEARCH.get(name, "")
+        raise AttributeError(f"CvResult has no {name!r}{has}", name=name, obj=self)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -136,10 +152,7 @@ class CvResult(Results):
         Needs ``refit=True``; without it there is an AttributeError, as in scikit-learn.
         """
         if self.model_ is None:
-            raise AttributeError(
-                "best_estimator_ is there after cross_validate(..., refit=True) only: the taken "
-                "candidate was not fitted on all samples"
-            )
+            raise AttributeError  # __getattr__ says more
         import dhsk  # estimators stand above this room; the package's front door knows them
 
         kind: Any = dhsk.HeatSVC if self.low_rank is None else dhsk.NystromSVC

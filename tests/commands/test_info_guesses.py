@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
+import sklearn.datasets
+from scipy.sparse import csr_array
+from sklearn.datasets import dump_svmlight_file
 
+import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -227,3 +232,25 @@ def test_numbers_in_lines_of_json_are_to_be_written_as_a_table(run: Any, inside:
     assert out.splitlines()[-1].startswith(f"next:   {line}")
     exec(f"import pandas; {line.removesuffix(' in Python')}")
     assert "f1" in run("info", "c.csv")[1]
+
+
+def test_sparse_text_is_looked_at(run: Any, inside: None) -> None:
+    """Shape and labels of svmlight and Matrix Market files, and what fits numbers."""
+    x = np.random.default_rng(0).poisson(1.0, (40, 7)).astype(float)
+    x[0] = 1.0
+    dump_svmlight_file(x, np.arange(40) % 3, "c.svm", zero_based=False)
+    scipy.io.mmwrite("m.mtx", csr_array(x))
+    out = run("info", "c.svm")[1]
+    assert "samples   40, 5 entries each" in out
+    assert "the largest index is 7" in out
+    assert "3 values, from 0 to 2" in out
+    assert f"40 x 7, {np.count_nonzero(x)} entries" in run("info", "m.mtx")[1]
+    Path("barcodes.tsv").write_text("".join(f"b{n}\n" for n in range(7)))
+    assert "7 x 40, " in run("info", "m.mtx")[1]  # its columns are the samples
+    dump_svmlight_file(x, np.arange(40) / 7, "r.svm", zero_based=False)
+    *_, line = run("info", "r.svm")[1].splitlines()
+    found: dict[str, Any] = {"sklearn": sklearn, "dhsk": dhsk}
+    exec(line.removeprefix("next:").removesuffix(" in Python").strip(), found)
+    assert found["X"].shape == (40, 7)
+    Path("many.svm").write_text(("1 " + " ".join(f"{k}:1" for k in range(1, 1000)) + "\n") * 900)
+    assert "in the first lines" in run("info", "many.svm")[1]

@@ -148,10 +148,14 @@ def test_matrices_and_grids_take_tables_of_others(frame: pd.DataFrame, kind: str
 
 
 def test_a_missing_value_is_named(frame: pd.DataFrame) -> None:
-    """A null of Arrow is no number."""
-    table = pa.table({"x": [1, 2, None], "y": [1, 2, 3]})
-    with pytest.raises(InputError, match=r"row 2, column 0 .* holds nan"):
+    """A null of Arrow is no number; all columns with some are said, with their first rows."""
+    table = pa.table({"x": [1, 2, None], "y": [1, 2, 3], "z": [None, 1, None]})
+    words = r"in 2 of 3 columns: 'x' \(1 row, first 2\), 'z' \(2 rows, first 0\), counted from 0"
+    with pytest.raises(InputError, match=words):
         dhsk.compute_gram(table, "heat")
+    model = dhsk.SVC().fit(table.to_pandas().fillna(0), [0, 1, 0])
+    with pytest.raises(InputError, match=r"X contains NaN .* 'z' \(2 rows"):
+        model.predict(table.to_pandas())
 
 
 def test_a_stream_needs_pyarrow(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,3 +176,7 @@ def test_best_estimator_needs_refit() -> None:
     with pytest.raises(AttributeError, match="refit=True"):
         _ = result.best_estimator_
     assert not hasattr(result, "best_estimator_")
+    with pytest.raises(AttributeError, match="taken are in best_, a dict"):
+        _ = result.best_params_
+    with pytest.raises(AttributeError, match=r"'sumary_'$"):
+        _ = result.sumary_
