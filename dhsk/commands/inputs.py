@@ -31,6 +31,7 @@ from dhsk.samples.paths import Origin
 from dhsk.samples.svmlight import SVMLIGHT
 from dhsk.samples.tables import HEAD, Table
 from dhsk.samples.text_folder import TEXT_FILES
+from dhsk.units import counted
 
 OF_COLUMNS: Final = (*TABLES, *ARROW)
 """How files of named columns end."""
@@ -104,8 +105,8 @@ def _those_in(source: str, table: Reading, like: Sequence[str], own: tuple[str, 
     none = {*like, *own, *table.drop_columns, table.id_column}
     more = [name for name in names if name not in none]
     if more:
-        said = f"{source} has {len(more):,} columns beside the {len(like):,} features"
-        click.echo(f"dhsk: {said}, which are left out: {listed(more)}", err=True)
+        said = f"{source} has {counted(len(more), 'column')} beside the {len(like):,} features"
+        click.echo(f"dhsk: {said}, left out: {listed(more)}", err=True)
     return table.without(more)
 
 
