@@ -49,6 +49,7 @@ from dhsk.planning.rates import (
 )
 from dhsk.samples import Samples
 from dhsk.samples.variance import width_of
+from dhsk.samples.weighted import fixed_map
 from dhsk.units import parse_bytes
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -137,7 +138,7 @@ def plan(
     opened = None if samples is None else _opened(samples, table, training)
     rows = _rows_of_paper(paper) if opened is None else RowsShape.of_samples(opened, "float64")
     labels = training.read(rows.n, header=table.header)
-    width = None if opened is None else width_of(opened, None)
+    width = None if opened is None else width_of(opened, fixed_map(training.sphere_map))
     made = make_kernel(rows.dim, **kernel, width=width)
     overlap = measured_overlap(opened) if opened is not None and opened.is_sparse else None
     sides = GramSides(rows.n, rows.dim, nnz=rows.nnz)

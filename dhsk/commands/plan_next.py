@@ -17,6 +17,7 @@ from dhsk.samples.format import WAYS_BELOW_0
 from dhsk.samples.looks import first_rows, seems
 from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
 from dhsk.samples.scan import rows_within
+from dhsk.samples.weighted import TFIDF, MapName, fixed_map
 from dhsk.units import format_bytes, human_seconds
 
 _BLOCK_BYTES, _MOST_BYTES = 2**24, 2**26
@@ -39,8 +40,12 @@ def refusal_of(samples: Samples | None, sphere_map: SphereMap, *, whole: bool) -
     return ""
 
 
-def _options(samples: Samples | None, sphere_map: SphereMap, refused: str) -> tuple[str, str]:
-    """Options of a grid and of one matrix for samples with values below 0; empty for others."""
+def _options(
+    samples: Samples | None, given: MapName | None, sphere_map: SphereMap, refused: str
+) -> tuple[str, str]:
+    """Options of a grid and of one matrix: the map that was given, or one for values below 0."""
+    if given is not None:
+        return f" --map {given}", f" --map {given}"
     if samples is None or (not refused and sphere_map != "identity"):
         return "", ""  # the map of the plan is that of the commands, and takes the samples
     found = seems(first_rows(samples)) or ""
@@ -80,10 +85,11 @@ class Proposals:
         `words` are those of samples, labels, groups and memory.
         """
         whole = words[1] is not None
-        sphere_map = parse_sphere_map(kernel.default_map)
+        given_map = plans.sphere_map
+        sphere_map = fixed_map(given_map) or parse_sphere_map(kernel.default_map)
         refused = refusal_of(opened, sphere_map, whole=whole)
         others = not refused or not refusal_of(opened, "identity", whole=whole)
-        options = _options(opened, sphere_map, refused)
+        options = _options(opened, given_map, sphere_map, refused)
         source, labels, groups, memory = words
         given = source, labels, groups, table, memory
         return cls(*given, prediction, plans, refused, others, options)
@@ -153,7 +159,7 @@ class Proposals:
             if rank or self.plans.ways[None].grid is not None:
                 own = f"{source}{self.table.words}{labels}{grouped}"
                 found.append(f"dhsk cv {own}{several}{rank} --out DIR{memory}")
-        if self.prediction.fits_disk:
+        if self.prediction.fits_disk and self.plans.sphere_map != TFIDF:  # no matrix learns one
             used = self.table.without(own_label_column(self.samples or "", self.groups))
             found.append(f"dhsk gram {source}{used.words}{kernel} --out STORE{memory}")
         return found

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dhsk.commands.console import hint, print_table, say, say_wrapped
 from dhsk.commands.options import labels_option
-from dhsk.commands.parameters import GRID, WHOLE_NUMBERS
+from dhsk.commands.parameters import GRID, WHOLE_NUMBERS, MapParameter
 from dhsk.commands.table import FIT, gathered, option, rows_of
 from dhsk.errors import InputError
 from dhsk.execution.memory import Allowance
@@ -31,6 +31,8 @@ from dhsk.planning.training import (
     low_rank_training,
 )
 from dhsk.samples import Samples, read_labels
+from dhsk.samples.maps import MAPS
+from dhsk.samples.weighted import TFIDF, MapName
 from dhsk.verbosity import Verbosity, verbosity
 
 RANKS = 500, 1000, 2000, 5000
@@ -50,6 +52,8 @@ class Classifiers:
     C: float
     classes: int | None
     grid: list[int]
+    sphere_map: MapName | None
+    """Map of the samples; None for the kernel's, as the first of several is."""
 
     def named(self, n: int) -> list[int]:
         """Ranks on the command line, at most n, ascending."""
@@ -87,6 +91,12 @@ training_options = gathered(
             default="5,3,3",
             help="Folds, values of C and kernels of a cross-validation.",
         ),
+        option(
+            "--map",
+            "sphere_map",
+            type=MapParameter((*MAPS, TFIDF)),
+            help="How samples become unit vectors. [default: the kernel's]",
+        ),
     ),
 )
 
@@ -99,6 +109,7 @@ class TrainingPlans:
     labels: NDArray[Any] | None
     grid: GridShape
     ways: dict[int | None, Training]
+    sphere_map: MapName | None
 
 
 def plan_training(
@@ -124,7 +135,7 @@ def plan_training(
         own = rows if usual_dtype(kernel, n, rank) == "float64" else single
         of_grid = single if takes_float32(kernel) else rows
         ways[rank] = low_rank_training(own, of_grid, rank, grid, allowed)
-    return TrainingPlans(kernel, labels, grid, ways)
+    return TrainingPlans(kernel, labels, grid, ways, options.sphere_map)
 
 
 @dataclass(frozen=True)
@@ -195,13 +206,14 @@ def _pilot(samples: Samples, plans: TrainingPlans, rank: int | None, C: float) -
     from dhsk.estimators.svc import HeatSVC
 
     assert plans.labels is not None
+    asked: Any = {"kernel": plans.kernel, "sphere_map": plans.sphere_map}
     if rank is None:
-        fit, smallest = HeatSVC(C, kernel=plans.kernel).fit_samples, SMALLEST
+        fit, smallest = HeatSVC(C, **asked).fit_samples, SMALLEST
     elif rank > MOST_PILOT_RANK:
         raise InputError(f"pilot fits of ranks above {MOST_PILOT_RANK:,} would take too long")
     else:
         dtype = usual_dtype(plans.kernel, samples.shape[0], rank)
-        model = NystromSVC(rank, C, kernel=plans.kernel, dtype=dtype, random_state=0)
+        model = NystromSVC(rank, C, dtype=dtype, random_state=0, **asked)
         fit, smallest = model.fit_samples, max(SMALLEST, 2 * rank)
     with warnings.catch_warnings():  # of the parts: those of all samples come with the fit
         warnings.simplefilter("ignore")

@@ -103,8 +103,7 @@ class SamplesFile:
             return list(self.python)
         labels = "" if self.labels is None else f" --labels {self.labels}"
         known = labels if self.labels != "LABELS" else ""
-        grid, _ = WAYS_BELOW_0.get(self.seems or "", ("", ""))
-        one = " --kernel gaussian" if grid else ""  # a plan has no map: that of any kernel is alike
+        grid, one = WAYS_BELOW_0.get(self.seems or "", ("", ""))
         return [
             f"dhsk cv {self.samples}{labels}{self.grouped}{self.options}{grid} --out found",
             f"dhsk plan {self.samples}{known}{self.grouped}{self.options}{one}",

@@ -227,10 +227,12 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         elif label is not None and not (found.written or found.gaps):
             alone = True
             rows += [("features", "none: labels or predictions, of other samples")]
-        options = "" if found.ids is None or alone else f" --id-column {quote(found.ids)}"
-        options += "".join(f" --drop-column {quote(name)}" for name in found.dropped)
+        options = "".join(f" --drop-column {quote(name)}" for name in found.dropped)
     elif found.text is None:
         values = rows_of_lists(columns[text])
+    untold = found.text is not None and usual_id([found.ids or ""]) is not None
+    if not (found.ids is None or alone or untold):
+        options = f" --id-column {quote(found.ids)}{options}"
     rows += [] if values is None else value_notes(values, found.numbers if text is None else None)
     seem = None if values is None else seems(values)
     named = quote(path if text in (None, own_text) else f"{path}:{text}")

@@ -33,6 +33,7 @@ def test_embeddings_come_with_the_projective_map(run: Any, inside: None) -> None
     for name in ("e.npy", "e.csv"):
         *_, cv, plan = run("info", name)[1].replace("LABELS", "y.txt").splitlines()
         assert cv.endswith("--map projective --out found")
+        assert plan.endswith("--map projective")
         assert run(*shlex.split(plan)[2:])[0] == DONE
         assert run(*shlex.split(cv)[2:], "--overwrite", "--folds", 2, "--C", 1)[0] == DONE
     for kernel in ("heat", "gaussian"):
@@ -57,12 +58,15 @@ def test_vectors_of_parquet_are_looked_at(run: Any, inside: None) -> None:
     flat = pa.array(x.astype(np.float32).ravel())
     labels = pa.array(["u", "v"] * 30)
     for kind in (pa.array(x.tolist()), pa.FixedSizeListArray.from_arrays(flat, 64)):
-        pq.write_table(pa.table({"embedding": kind, "label": labels}), "f.parquet")
+        names = pa.array([f"d{n}" for n in range(60)])
+        pq.write_table(pa.table({"who": names, "embedding": kind, "label": labels}), "f.parquet")
         out = run("info", "f.parquet")[1]
         assert "below 0 too, as embeddings are" in out
         *_, cv, plan = out.splitlines()
-        words = "dhsk cv f.parquet:embedding --labels f.parquet:label --map projective --out found"
-        assert cv.endswith(words)
+        words = (
+            "dhsk cv f.parquet:embedding --labels f.parquet:label --id-column who --map projective"
+        )
+        assert cv.endswith(f"{words} --out found")
         assert run(*shlex.split(cv)[2:], "--overwrite", "--folds", 2, "--C", 1)[0] == DONE
         assert run(*shlex.split(plan)[2:])[0] == DONE
 

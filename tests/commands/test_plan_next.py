@@ -154,3 +154,17 @@ def test_without_labels_the_first_samples_are_read(monkeypatch: Any) -> None:
     samples = dhsk.open_samples(X)
     assert refusal_of(samples, "hyperspherical", whole=False) == ""
     assert "row 50" in refusal_of(samples, "hyperspherical", whole=True)
+
+
+@pytest.mark.parametrize("name", ["projective", "tfidf", "clr:0.5"])
+def test_a_map_is_that_of_the_commands_that_come_next(run: Any, tmp_path: Path, name: str) -> None:
+    """The line of `dhsk cv` is taken as it is; no matrix learns weights."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 5)) if name == "projective" else rng.poisson(3.0, (40, 5))
+    np.save(tmp_path / "x.npy", x)
+    (tmp_path / "y.txt").write_text("u\nv\n" * 20)
+    words = ("--labels", str(tmp_path / "y.txt"), "--map", name)
+    code, out, err = run("plan", str(tmp_path / "x.npy"), *words)
+    assert (code, "refused" in out) == (DONE, False), err
+    following = [line for line in out.splitlines() if f"--map {name} --out" in line]
+    assert len(following) == (1 if name == "tfidf" else 2)
