@@ -348,9 +348,11 @@ class WorkingSet(PairState):
 
 
 def highest(values: Floats, count: int) -> Indices:
-    """Indices of the highest values, but not of -inf; of equal values some before more of them.
+    """Indices of the highest values, but not of -inf; half of them have other values if they can.
 
-    Equal samples have equal values. They would fill a set, and leave no room for others.
+    Equal samples have equal values. They would fill a set, and leave no room for others. But so
+    have, where the matrix is nearly diagonal, all samples without a coefficient: 4,000 samples of
+    which 60 are of the other class took 450 steps when one of equal values was taken first.
     """
     chosen = np.flatnonzero(values > -np.inf)
     if count >= len(chosen):
@@ -360,9 +362,11 @@ def highest(values: Floats, count: int) -> Indices:
     if len(np.unique(keys[highest])) >= _DISTINCT * count:
         return chosen[highest]
     order = np.argsort(-keys, kind="stable")
-    _, starts, sizes = np.unique(-keys[order], return_index=True, return_counts=True)
-    copy = np.arange(len(order)) - np.repeat(starts, sizes)
-    return chosen[order[np.argsort(copy, kind="stable")[:count]]]
+    first, rest = np.split(order, [count // 2])
+    _, starts, sizes = np.unique(-keys[rest], return_index=True, return_counts=True)
+    copy = np.arange(len(rest)) - np.repeat(starts, sizes)
+    others = rest[np.argsort(copy, kind="stable")[: count - len(first)]]
+    return chosen[np.concatenate([first, others])]
 
 
 def _stages(dual: Dual, used: Indices, first: int, last: int) -> list[Indices]:

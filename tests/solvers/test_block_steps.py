@@ -204,6 +204,19 @@ def test_violations_that_rise_while_samples_join_do_not_end_it() -> None:
     assert seen[-1].entries < 5 * seen[-1].needed
 
 
+def test_samples_of_equal_gradients_join_by_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A nearly diagonal matrix and unequal classes: those without a coefficient are all alike."""
+    monkeypatch.setattr(block_steps, "BLOCK", 512)
+    X = np.random.default_rng(0).normal(size=(1000, 12))
+    source = RowsSource(X, dhsk.GaussianKernel.at_gamma(3.0))
+    (pair,) = make_pairs(np.arange(1000) // 985, np.ones((1, 1000)), [1.0])
+    seen: list[Round] = []
+    (fit,) = solve(source, pair, RoundWatch(seen.append))
+    assert fit.converged
+    assert len(fit.support) > 900
+    assert len(seen) < 50
+
+
 def test_blocks_are_of_the_memory_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Down to the smallest."""
     monkeypatch.setattr(block_steps, "BLOCK", 512)
