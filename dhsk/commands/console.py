@@ -16,7 +16,7 @@ from rich.table import Table
 from dhsk.costs import Cost, costs_told, tell_cost
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.samples.maps import MAPS, map_of
-from dhsk.samples.weighted import TFIDF
+from dhsk.samples.weighted import LEARNT
 from dhsk.verbosity import Verbosity, verbosity
 
 WIDEST: Final = 100
@@ -110,8 +110,8 @@ def kernel_words(kernel: Kernel) -> str:
 
 def map_words(name: str) -> str:
     """Name of a map of the samples, and what it does."""
-    if name == TFIDF:
-        return f"map {name} (tf-idf, rows of norm 1)"
+    if name in LEARNT:
+        return f"map {name} ({LEARNT[name].does})"
     return f"map {name}" + (f" ({map_of(name).does})" if name.partition(":")[0] in MAPS else "")
 
 

@@ -64,7 +64,7 @@ from dhsk.report.running import REFRESH_SECONDS, page_of_run
 from dhsk.results.asked import CHOICES, SEARCHES, Fitting, Output, Refit, StratifiedFolds
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import AnyVectorizer, Samples, scan
-from dhsk.samples.weighted import TFIDF
+from dhsk.samples.weighted import LEARNT
 from dhsk.verbosity import Verbosity, verbosity
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ SETTINGS: Final = (
             help="Of a search: try everything on a sample, and on all samples the best of each "
             "kind of kernel; or everything on all.",
         ),
-        *map_rows(TFIDF, "auto"),
+        *map_rows(*LEARNT, "auto"),
         option(
             "--indefinite",
             type=click.Choice(["error", "allow"]),

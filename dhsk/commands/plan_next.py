@@ -17,7 +17,7 @@ from dhsk.samples.format import WAYS_BELOW_0
 from dhsk.samples.looks import first_rows, seems
 from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
 from dhsk.samples.scan import rows_within
-from dhsk.samples.weighted import TFIDF, MapName, fixed_map
+from dhsk.samples.weighted import LEARNT, MapName, fixed_map
 from dhsk.units import format_bytes, human_seconds
 
 _BLOCK_BYTES, _MOST_BYTES = 2**24, 2**26
@@ -159,7 +159,8 @@ class Proposals:
             if rank or self.plans.ways[None].grid is not None:
                 own = f"{source}{self.table.words}{labels}{grouped}"
                 found.append(f"dhsk cv {own}{several}{rank} --out DIR{memory}")
-        if self.prediction.fits_disk and self.plans.sphere_map != TFIDF:  # no matrix learns one
+        learns = self.plans.sphere_map in LEARNT  # as no matrix does
+        if self.prediction.fits_disk and not learns:
             used = self.table.without(own_label_column(self.samples or "", self.groups))
             found.append(f"dhsk gram {source}{used.words}{kernel} --out STORE{memory}")
         return found

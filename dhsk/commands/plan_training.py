@@ -32,7 +32,7 @@ from dhsk.planning.training import (
 )
 from dhsk.samples import Samples, read_labels
 from dhsk.samples.maps import MAPS
-from dhsk.samples.weighted import TFIDF, MapName
+from dhsk.samples.weighted import LEARNT, MapName
 from dhsk.verbosity import Verbosity, verbosity
 
 RANKS = 500, 1000, 2000, 5000
@@ -94,7 +94,7 @@ training_options = gathered(
         option(
             "--map",
             "sphere_map",
-            type=MapParameter((*MAPS, TFIDF)),
+            type=MapParameter((*MAPS, *LEARNT)),
             help="How samples become unit vectors. [default: the kernel's]",
         ),
     ),

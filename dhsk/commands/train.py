@@ -53,7 +53,7 @@ from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples
 from dhsk.samples.variance import width_of
-from dhsk.samples.weighted import TFIDF, fixed_map
+from dhsk.samples.weighted import LEARNT, fixed_map
 from dhsk.systems import peak_resident
 from dhsk.units import format_bytes, human_seconds
 
@@ -103,7 +103,7 @@ FIT_ROWS: Final = rows_of(
 @labels_option
 @out_option.of(help="File of the model.")
 @gathered("fit", dict, *FIT_ROWS)
-@gathered("kernel", dict, *KERNEL, *map_rows(TFIDF))
+@gathered("kernel", dict, *KERNEL, *map_rows(*LEARNT))
 @reading_options
 @cluster_options
 def train(

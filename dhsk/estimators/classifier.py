@@ -32,12 +32,7 @@ from dhsk.models.problem import Problem
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, open_samples
-from dhsk.samples.weighted import (
-    TFIDF,
-    WeightedSamples,
-    inverse_frequencies,
-    parse_map_name,
-)
+from dhsk.samples.weighted import LEARNT, WeightedSamples, parse_map_name
 
 Model = TypeVar("Model", SvcModel, LowRankModel)
 
@@ -204,8 +199,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         kept = None if journal is None else parse_place("journal", journal)
         run = replace(self._run(report), journal=kept, scratch=scratch_in(kept))
         weights = None
-        if self.sphere_map == TFIDF:
-            (weights,) = inverse_frequencies(samples, (sample_weights > 0)[:, None])
+        if (learnt := LEARNT.get(self.sphere_map or "")) is not None:
+            (weights,) = learnt.learn(samples, (sample_weights > 0)[:, None])
             samples = WeightedSamples(samples, weights)
         few = SamplePairs(samples, sample_weights)
         row_map = self._row_map(few)

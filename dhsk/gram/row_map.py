@@ -36,7 +36,7 @@ class RowMap:
     zero_rows: ZeroRows = field(default_factory=ZeroRows)
     """Rule for all-zero samples, and their count."""
     weights: Floats | None = None
-    """Factors of the features before the map, (dim,); None for none."""
+    """Weights of the features before the map, see `weigh`; None for none."""
     new: bool = False
     """Whether the rows only meet others that were checked, as in predictions."""
 

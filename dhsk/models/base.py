@@ -14,7 +14,7 @@ from dhsk.arrays import Floats, Rows
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.samples import AnyVectorizer, SphereMap, ZeroRows, ZeroRule
-from dhsk.samples.weighted import TFIDF, MapName
+from dhsk.samples.weighted import MapName, learnt_name
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -54,7 +54,7 @@ class TrainedModel(ABC):
     zero_rows: ZeroRule = "center"
     """Treatment of samples of zeros, "center" or "error"."""
     feature_weights: Floats | None = None
-    """Learnt factors of the features before the map, (dim,), as of tf-idf; None for none."""
+    """What was learnt of the features before the map, (dim,) or (2, dim), see `weigh`."""
     n_zero_rows: int = 0
     """Number of training samples of zeros, which were mapped to the centre."""
 
@@ -72,8 +72,9 @@ class TrainedModel(ABC):
 
     @property
     def map_name(self) -> MapName:
-        """Name of the map with its weights: "tfidf" if there are weights."""
-        return self.sphere_map if self.feature_weights is None else TFIDF
+        """Name of the map with its weights: "tfidf" or "scaled" if there are weights."""
+        learnt = self.feature_weights is not None
+        return learnt_name(self.sphere_map) if learnt else self.sphere_map
 
     @abstractmethod
     def to_arrays(self) -> tuple[dict[str, Any], Arrays]:

@@ -21,7 +21,7 @@ from dhsk.models.exact import SvcModel
 from dhsk.models.low_rank import LowRankModel
 from dhsk.objects.places import Place
 from dhsk.samples import ZeroRows, parse_sphere_map, parse_zero_rule, vectorizer_of
-from dhsk.samples.weighted import TFIDF, fixed_map, parse_map_name
+from dhsk.samples.weighted import LEARNT, SCALED, fixed_map, parse_map_name
 
 Value: TypeAlias = bool | int | float | str | NDArray[Any] | csr_array | None
 """Something that a fit has learnt."""
@@ -220,8 +220,9 @@ def _common(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
     """Fields of all models."""
     classes, rows = arrays["classes"], rows_of_arrays("rows", arrays)
     names, name = names_of_header(header, rows.shape[1]), parse_map_name(header["sphere_map"])
-    weights = arrays[_WEIGHTS] if name == TFIDF else None
-    require_shapes(feature_weights=(weights, (rows.shape[1],)))
+    weights = arrays[_WEIGHTS] if name in LEARNT else None
+    dim = rows.shape[1]
+    require_shapes(feature_weights=(weights, (2, dim) if name == SCALED else (dim,)))
     return {
         "kernel": kernel_from_spec(header["kernel"]),
         "sphere_map": fixed_map(name),

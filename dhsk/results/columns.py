@@ -75,7 +75,8 @@ class GridPoint(KernelColumns):
 
 TFIDF: Final = "tf-idf "
 CLR: Final = "clr "
-MAP_OF: Final[Mapping[str, str]] = {TFIDF: "tfidf", CLR: "clr"}
+SCALED: Final = "scaled "
+MAP_OF: Final[Mapping[str, str]] = {TFIDF: "tfidf", SCALED: "scaled", CLR: "clr"}
 """What family and label of a kernel under another map than that of the search begin with: the map
 of each."""
 
@@ -87,6 +88,11 @@ others are of pairs of classes."""
 def is_rest(name: str) -> bool:
     """Whether a family or label is of fits of each class against the rest."""
     return name.endswith(ONE_VS_REST)
+
+
+def prefix_under(sphere_map: str) -> str:
+    """What families and labels begin with under another map than that of the search."""
+    return next(prefix for prefix, name in MAP_OF.items() if name == sphere_map)
 
 
 def prefix_of(name: str) -> str:

@@ -1,6 +1,6 @@
-"""Features times weights: inverse document frequencies, and samples that are weighted by them."""
+"""Maps with weights of the features that a fit learns, and samples that are weighted by them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -8,26 +8,35 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows, numbered
+from dhsk.errors import InputError
 from dhsk.samples.base import Samples, WrappedSamples, csr_block
-from dhsk.samples.maps import SphereMap, parse_sphere_map
+from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
 from dhsk.samples.scan import rows_within
+from dhsk.samples.zeros import ZeroRows
 
 TFIDF: Final = "tfidf"
+SCALED: Final = "scaled"
 
-MapName: TypeAlias = SphereMap | Literal["tfidf"]
-"""Name of a map to the sphere, or of the projective map after weights that a fit learns."""
+MapName: TypeAlias = SphereMap | Literal["tfidf", "scaled"]
+"""Name of a map to the sphere, or of one of `LEARNT`."""
 
 _BLOCK_BYTES: Final = 16 * 2**20
 
 
 def parse_map_name(name: object) -> MapName:
     """Return `name` if it is a map, learnt or not, or raise `InputError`."""
-    return parse_sphere_map(name, TFIDF)
+    return parse_sphere_map(name, *LEARNT)
 
 
 def fixed_map(name: MapName | None) -> SphereMap | None:
     """Map of rows that are weighted already: projective for "tfidf"."""
-    return "projective" if name == TFIDF else name
+    learnt = LEARNT.get(name or "")
+    return name if learnt is None else learnt.after
+
+
+def learnt_name(after: SphereMap) -> MapName:
+    """Name of the map whose weights come before another one."""
+    return next(name for name, own in LEARNT.items() if own.after == after)
 
 
 def document_frequencies(samples: Samples, used: Any) -> Floats:
@@ -57,11 +66,49 @@ def inverse_frequencies(samples: Samples, used: Any) -> Floats:
     return weights
 
 
+def means_and_factors(samples: Samples, used: Any) -> Floats:
+    """Means of the features and 1 over their standard deviations, (groups, 2, dim), in one pass.
+
+    They are those of `sklearn.preprocessing.StandardScaler`: a constant feature has the factor 1,
+    and the means of sparse samples are left at 0. For `used` see `document_frequencies`. Raises
+    InputError for a value that is not finite.
+    """
+    counts = used.sum(axis=0, dtype=np.float64)[:, None]
+    first = next(samples.blocks(rows_within(samples, _BLOCK_BYTES)))
+    shift = np.zeros(samples.shape[1]) if samples.is_sparse else first.mean(axis=0)
+    sums, squares = np.zeros((2, used.shape[1], samples.shape[1]))
+    for begin, block in numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES))):
+        own = used[begin : begin + block.shape[0]].astype(np.float64)
+        _refuse_nonfinite(samples.source, block, begin)
+        if isinstance(block, csr_array):
+            sums += (block.T @ own).T
+            squares += (block.power(2).T @ own).T
+        else:
+            sums += own.T @ (block - shift)
+            squares += own.T @ (block - shift) ** 2
+    means = sums / counts
+    variances = np.maximum(0.0, squares / counts - means**2)
+    rounding = counts * np.finfo(np.float64).eps
+    constant = variances <= rounding * variances + (rounding * (means + shift)) ** 2
+    factors = np.where(constant, 1.0, 1.0 / np.sqrt(np.where(constant, 1.0, variances)))
+    return np.stack([np.zeros_like(means) if samples.is_sparse else means + shift, factors], axis=1)
+
+
+def _refuse_nonfinite(source: str, block: Rows, first_row: int) -> None:
+    try:
+        check_rows("identity", block, first_row, ZeroRows())
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+
+
 def weigh(block: Rows, weights: Floats) -> Rows:
     """A new block with every feature times its weight, (dim,), and a power of two.
 
     The power, which the projective map undoes exactly, brings the weights below 1: none overflows.
+    Of two rows of weights the first is subtracted, and the second are factors as they are.
     """
+    if weights.ndim == 2:
+        return _standardized(block, *weights)
     weights = np.ldexp(weights, -int(np.frexp(weights.max())[1]))
     if isinstance(block, csr_array):
         data = block.data * weights[block.indices]
@@ -69,12 +116,36 @@ def weigh(block: Rows, weights: Floats) -> Rows:
     return np.asarray(block * weights)
 
 
+def _standardized(block: Rows, means: Floats, factors: Floats) -> Rows:
+    if not isinstance(block, csr_array):
+        return np.asarray((block - means) * factors)
+    data = block.data * factors[block.indices]  # their means are 0
+    return csr_block(data, block.indices.copy(), block.indptr, block.shape[1])
+
+
+@dataclass(frozen=True)
+class LearntMap:
+    """A map after weights that a fit learns."""
+
+    after: SphereMap
+    learn: Callable[[Samples, Any], Floats]
+    """Weights by group of samples, of which it is told which are used, (N, groups)."""
+    does: str
+
+
+LEARNT: Final[Mapping[str, LearntMap]] = {
+    TFIDF: LearntMap("projective", inverse_frequencies, "tf-idf, rows of norm 1"),
+    SCALED: LearntMap("identity", means_and_factors, "columns of mean 0 and variance 1"),
+}
+"""Maps that are learnt, by name."""
+
+
 @dataclass(frozen=True, eq=False)
 class WeightedSamples(WrappedSamples):
     """Samples with every feature times its weight; takes the memory of one more block."""
 
     weights: Floats = field(repr=False)
-    """Weight of each feature, (dim,), above 0."""
+    """Weights of the features, (dim,), or means and factors, (2, dim), see `weigh`."""
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         for block in self.samples.blocks(rows):

@@ -366,7 +366,7 @@ def highest(values: Floats, count: int) -> Indices:
     _, starts, sizes = np.unique(-keys[rest], return_index=True, return_counts=True)
     copy = np.arange(len(rest)) - np.repeat(starts, sizes)
     others = rest[np.argsort(copy, kind="stable")[: count - len(first)]]
-    return chosen[np.concatenate([first, others])]
+    return np.asarray(chosen[np.concatenate([first, others])])
 
 
 def _stages(dual: Dual, used: Indices, first: int, last: int) -> list[Indices]:

@@ -19,7 +19,7 @@ from dhsk.arrays import Indices, Rows
 from dhsk.costs import FEW
 from dhsk.errors import InputWarning
 from dhsk.gram.prepare import check_kernels
-from dhsk.kernels import HeatKernel, Kernel
+from dhsk.kernels import HeatKernel, Kernel, LinearKernel
 from dhsk.objects.places import remove_below
 from dhsk.planning.fits import exact_seconds
 from dhsk.results.asked import Search
@@ -27,7 +27,7 @@ from dhsk.results.columns import (
     CLR,
     MAP_OF,
     ONE_VS_REST,
-    TFIDF,
+    SCALED,
     Cell,
     GridPoint,
     Row,
@@ -265,13 +265,13 @@ class Halved:
 
     def kernels_on(self, square: Square, sphere_map: SphereMap | None) -> list[Kernel]:
         """Kernels of the finalists on samples; those that are not spherical have no weights."""
-        plain, weighted, ratios = (
-            [f.kernel for f in self.finalists.get(prefix, ())] for prefix in ("", TFIDF, CLR)
+        plain, weighted, scaled, ratios = (
+            [f.kernel for f in self.finalists.get(prefix, ())] for prefix in ("", *MAP_OF)
         )
         if sphere_map == MAP_OF[CLR] and CLR in self.finalists:
             return ratios
         if isinstance(square, WeightedSamples):
-            return [*weighted, *(kernel for kernel in plain if not kernel.spherical)]
+            return [*weighted, *scaled, *(kernel for kernel in plain if not kernel.spherical)]
         return plain
 
 
@@ -370,7 +370,9 @@ class Halving:
 
     def _check(self, samples: Samples) -> Check:
         """Check of all rows, so that none is refused after the rounds."""
-        kernel = HeatKernel.at_scale(samples.shape[1], 1.0)
+        kernel: Kernel = HeatKernel.at_scale(samples.shape[1], 1.0)
+        if self.maps.learnt == MAP_OF[SCALED]:
+            kernel = LinearKernel()
         sphere_map = check_kernels([kernel], [samples], self.maps.fixed)
         zero_rows = ZeroRows(self.maker.zero_rows)
         return lambda block, first: check_rows(sphere_map, block, first, zero_rows)

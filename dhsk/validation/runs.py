@@ -10,13 +10,12 @@ from dhsk.errors import InputError
 from dhsk.gram.derive import product_kernel
 from dhsk.kernels import CosineKernel, Kernel
 from dhsk.objects.places import Place
-from dhsk.results.columns import CLR, MAP_OF, TFIDF, Row, rows_by_point, summarise
+from dhsk.results.columns import CLR, MAP_OF, Row, prefix_under, rows_by_point, summarise
 from dhsk.results.decision import highest
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
 from dhsk.samples.looks import are_compositions, first_rows
-from dhsk.samples.weighted import TFIDF as MAP
-from dhsk.samples.weighted import fixed_map, parse_map_name
+from dhsk.samples.weighted import LEARNT, TFIDF, MapName, fixed_map, parse_map_name
 from dhsk.validation.disk import DiskNeed, disk_need
 from dhsk.validation.engine import CvOptions, Engine, TriedKernel
 from dhsk.validation.exact import ExactEngine
@@ -47,8 +46,9 @@ class Maps:
     """Map without weights for the spherical kernels; None for their own."""
     plain: bool
     """Whether spherical kernels run under it."""
-    tfidf: bool
-    """Whether they run under tf-idf."""
+    learnt: MapName | None
+    """Map whose weights each fold learns, under which kernels run too: spherical ones under tf-idf,
+    others on scaled columns."""
     unasked: bool = False
     """Whether tf-idf or log-ratios were not asked for, but are what is usually done: only the
     cosine kernel is tried under them then, whose products are those of the habit's linear SVM."""
@@ -64,23 +64,25 @@ class Maps:
         if sphere_map is None and default and not grid.scoring.probabilities:
             texts = isinstance(square, Samples) and isinstance(square.vectorizer, Vectorizer)
             ratios = isinstance(square, Samples) and _few_compositions(square)
-            return cls(None, plain=True, tfidf=texts, unasked=texts or ratios, ratios=ratios)
+            learnt = TFIDF if texts else None
+            return cls(None, plain=True, learnt=learnt, unasked=texts or ratios, ratios=ratios)
         both = isinstance(sphere_map, str) and sphere_map == "auto"
         name = None if sphere_map is None or both else parse_map_name(sphere_map)
-        tfidf = both or name == MAP
-        if tfidf and not isinstance(square, Samples):
+        learnt = TFIDF if both else name if name in LEARNT else None
+        if learnt and not isinstance(square, Samples):
             raise InputError(
                 f"sphere_map={sphere_map!r} weighs features anew in every fold: give samples, not "
                 "a matrix"
             )
-        if tfidf and grid.scoring.probabilities:
+        if learnt and grid.scoring.probabilities:
             raise InputError(
                 f"scoring {grid.scoring.name!r} needs probabilities, which are fitted to what "
-                "other folds hold out, but with tf-idf every fold has its own kernel: choose "
+                "other folds hold out, but here every fold has its own kernel: choose "
                 "another map, or a scorer of labels or decisions"
             )
         ratios = both and isinstance(square, Samples) and _has_few_zeros(square)
-        return cls(None if name == MAP else fixed_map(name), name != MAP, tfidf, ratios=ratios)
+        plain = name not in LEARNT
+        return cls(fixed_map(name) if plain else None, plain, learnt, ratios=ratios)
 
 
 def _few_compositions(samples: Samples) -> bool:
@@ -142,18 +144,19 @@ def make_runs(
     weighed: list[Kernel] = []
     ratios: list[Kernel] = []
 
-    def beside(samples: Square, sphere_map: SphereMap) -> list[Kernel]:
+    def beside(samples: Square, sphere_map: SphereMap | None) -> list[Kernel]:
         return [CosineKernel()] if maps.unasked else kernels_on(samples, sphere_map)
 
     def make(samples: Samples, own: Grid, folder: str) -> Engine:
-        return sized.make(samples, "projective", own, 1, folder)
+        return sized.make(samples, fixed_map(maps.learnt), own, 1, folder)
 
-    if maps.tfidf:
+    if maps.learnt:
         assert isinstance(square, Samples)  # `Maps.of` has seen to it
-        weighted = WeightedEngine(square, grid, make, told)
-        own = beside(weighted.samples, "projective")
-        weighed = [kernel for kernel in own if kernel.spherical]
-        plain = plain if maps.plain else [kernel for kernel in own if not kernel.spherical]
+        weighted = WeightedEngine(square, grid, make, told, maps.learnt)
+        own = beside(weighted.samples, fixed_map(maps.learnt))
+        weighed, others = _divided(own, maps.learnt)
+        prefix = prefix_under(maps.learnt)
+        plain = plain if maps.plain else others
     if maps.ratios:
         ratios = [kernel for kernel in beside(square, MAP_OF[CLR]) if kernel.spherical]
     each = len(grid.folds) + 1  # and one of all samples, for the model
@@ -164,11 +167,28 @@ def make_runs(
         engine = sized.make(square, maps.fixed, grid, len(plain))
         runs.append((Stages(engine, square, grid, told), plain))
     if weighed:
-        runs.append((Stages(weighted, square, grid, told, TFIDF), weighed))
+        runs.append((Stages(weighted, square, grid, told, prefix), weighed))
     if ratios:
         engine = sized.make(square, MAP_OF[CLR], grid, len(ratios), MAP_OF[CLR])
         runs.append((Stages(engine, square, grid, told, CLR), ratios))
     return Runs(runs, disk, maker.options.earlier)
+
+
+def _divided(kernels: Sequence[Kernel], learnt: MapName) -> tuple[list[Kernel], list[Kernel]]:
+    """Kernels that run under a map that is learnt, and those that run on samples as they are.
+
+    Raises InputError for spherical ones on scaled columns.
+    """
+    spherical = [kernel for kernel in kernels if kernel.spherical]
+    others = [kernel for kernel in kernels if not kernel.spherical]
+    if learnt == TFIDF:
+        return spherical, others
+    if spherical:
+        raise InputError(
+            f"the map {learnt!r} is for kernels of columns, and {spherical[0].label} is none: take "
+            "gaussian, linear or polynomial ones, or another map"
+        )
+    return others, []
 
 
 def _products(kernels: Sequence[Kernel], *, on_rows: bool) -> int:

@@ -98,6 +98,8 @@ def kernels_of(
         raise InputError("a GramMatrix has its kernels: give others, or none, not 'precomputed'")
     if is_default(square, time_scale, kernels):
         time_scale, kernels = "auto", _baselines(square, sphere_map)
+        if isinstance(square, WeightedSamples) and sphere_map == "identity":
+            time_scale, kernels = None, _of_scaled(square)
     if isinstance(time_scale, str):
         time_scale = first_scales(square, sphere_map, zero_rows)
     chosen = candidates(square, time_scale, kernels, sphere_map)
@@ -122,6 +124,16 @@ def _baselines(square: GramMatrix | Samples, sphere_map: SphereMap | None) -> Ke
         return [CosineKernel()]
     return [CosineKernel(), LinearKernel()]
 
+
+def _of_scaled(samples: Samples) -> Kernels:
+    """Kernels of columns of variance 1: Gaussian ones about the usual width, and the linear one."""
+    usual = math.sqrt(samples.shape[1] / 2)  # gamma="scale" of scikit-learn
+    widths = (float(f"{factor * usual:.3g}") for factor in WIDTHS)
+    return [*map(GaussianKernel, widths), LinearKernel()]
+
+
+WIDTHS: Final = (0.5, 1.0, 2.0, 4.0)
+"""Widths of Gaussian kernels on scaled columns, in units of the usual one."""
 
 OF_COLUMNS: Final = (GaussianKernel, LinearKernel, PolynomialKernel)
 """Kernels of samples as they are, whose columns should have one unit."""

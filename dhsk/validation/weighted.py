@@ -1,4 +1,4 @@
-"""Engine for samples whose features are weighted anew in every fold, as tf-idf has them.
+"""Engine for samples whose features are weighted anew in every fold, as of tf-idf.
 
 The weights are learnt from the training part of a fold, without its labels, so every fold has
 samples and products of its own: as many Gram matrices as there are folds, each stored and fitted
@@ -17,8 +17,7 @@ from dhsk.kernels import Kernel
 from dhsk.results.columns import Certificate
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, scan
-from dhsk.samples.weighted import TFIDF as MAP
-from dhsk.samples.weighted import WeightedSamples, inverse_frequencies
+from dhsk.samples.weighted import LEARNT, MapName, WeightedSamples
 from dhsk.solvers.problems import MultiClass
 from dhsk.validation.cells import Cells
 from dhsk.validation.engine import Engine, Needs, TriedKernel
@@ -42,7 +41,7 @@ class TriedWeighted:
 
 
 class WeightedEngine:
-    """Fits kernels on samples weighted by inverse document frequencies; see `Engine`.
+    """Fits kernels on samples under a map of `LEARNT`; see `Engine`.
 
     `make` makes the engine of each fold, and that of all samples.
     """
@@ -53,11 +52,13 @@ class WeightedEngine:
         grid: Grid,
         make: MakeEngine,
         told: GridProgress,
+        name: MapName,
     ) -> None:
         self._samples = samples
         self._grid = grid
         used = np.vstack([grid.weights, grid.all_weights]).T > 0
-        self._weights = inverse_frequencies(samples, used)
+        self._weights = LEARNT[name].learn(samples, used)
+        self._name = name
         self._make = make
         self._told = told
         self._engines: list[Engine] = []
@@ -119,7 +120,7 @@ class WeightedEngine:
         """Make the engines of the folds."""
         if not self._engines:
             for fold, weights in enumerate(self._weights[:-1]):
-                samples, name = WeightedSamples(self._samples, weights), f"{MAP}-{fold}"
+                samples, name = WeightedSamples(self._samples, weights), f"{self._name}-{fold}"
                 self._engines.append(self._make(samples, _fold(self._grid, fold), name))
 
     def unfitted(self, kernel: Kernel, rank: int | None) -> TriedKernel:
@@ -136,7 +137,7 @@ class WeightedEngine:
         return replace(model, feature_weights=self._weights[-1]), proof
 
     def _of_all(self) -> Engine:
-        return self._make(self.samples, self._grid, f"{MAP}-all")
+        return self._make(self.samples, self._grid, f"{self._name}-all")
 
     def among(self, winner: TriedWeighted, members: Indices) -> NDArray[Any]:
         """Values of the winner's kernel among some samples, under the weights of fold 0."""
@@ -148,7 +149,7 @@ class WeightedEngine:
         print_ = scan(self._samples, "identity").fingerprint  # of the samples without weights
         return replace(
             found,
-            samples=replace(found.samples, sphere_map=MAP, fingerprint=print_),
+            samples=replace(found.samples, sphere_map=self._name, fingerprint=print_),
             plan=(*found.plan, ("weights", f"learnt in each of {len(self._grid.folds)} folds")),
         )
 
