@@ -11,6 +11,7 @@ from dhsk.commands.table import DATA, FIT, RUN, TableRow, gathered, option, rows
 from dhsk.devices import VARIABLE, device
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, named_kernel, parameters_of
 from dhsk.samples.maps import MAPS
+from dhsk.samples.weighted import SCALED
 from dhsk.solvers.problems import MULTI_CLASS
 from dhsk.units import parse_bytes
 
@@ -186,7 +187,8 @@ KERNEL: Final = rows_of(
 def map_rows(*learnt: str) -> tuple[TableRow, ...]:
     """Rows of the map of samples, of which some are `learnt`, and of samples of zeros."""
     auto = ", in every fold anew; auto tries tfidf and clr beside the kernel's own"
-    more = "; tfidf is projective after weights of the features that are learnt and kept"
+    more = "; tfidf is projective after weights that are learnt and kept; scaled, for gaussian and "
+    more += "linear kernels, gives columns the mean 0 and variance 1"
     more = f"{more}{auto if 'auto' in learnt else ''}" if learnt else ""
     return (
         option(
@@ -215,6 +217,18 @@ def has_no_time(kernel: dict[str, Any]) -> bool:
     """Whether the kernel of options has a time, and none was given."""
     timed = kernel["kernel"] in ("heat", "parametrix")
     return timed and kernel["time"] is None and kernel["time_scale"] is None
+
+
+def refuse_spherical(sphere_map: str | None, kernel: str) -> None:
+    """Raise UsageError for scaled columns, which are no unit vectors, and a kernel of these."""
+    if sphere_map == SCALED and kernel not in OF_COLUMNS:
+        raise click.UsageError(
+            f"--map {SCALED} is for kernels of columns: add --kernel {' or '.join(OF_COLUMNS)}"
+        )
+
+
+OF_COLUMNS: Final = ("gaussian", "linear", "polynomial")
+"""Kernels of samples that are no unit vectors."""
 
 
 def refuse_idle(names: Sequence[str], given: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from dhsk.commands.options import (
     kernel_options,
     make_kernel,
     memory_option,
+    refuse_spherical,
     tile_options,
 )
 from dhsk.commands.parameters import PathParameter, PlaceParameter
@@ -135,6 +136,7 @@ def plan(
     resources = _resources(machine["workers"], limit or memory_limit())
     if training.labels is not None and (samples is None or training.classes is not None):
         raise click.UsageError("--labels goes with SAMPLES, and without --classes")
+    refuse_spherical(training.sphere_map, kernel["kernel"])
     opened = None if samples is None else _opened(samples, table, training)
     rows = _rows_of_paper(paper) if opened is None else RowsShape.of_samples(opened, "float64")
     labels = training.read(rows.n, header=table.header)

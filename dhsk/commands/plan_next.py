@@ -13,7 +13,7 @@ from dhsk.gram.plan import GramPlan
 from dhsk.kernels import Kernel
 from dhsk.planning.prediction import Prediction
 from dhsk.samples import Samples, ZeroRows
-from dhsk.samples.format import WAYS_BELOW_0
+from dhsk.samples.format import WAYS
 from dhsk.samples.looks import first_rows, seems
 from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
 from dhsk.samples.scan import rows_within
@@ -43,13 +43,14 @@ def refusal_of(samples: Samples | None, sphere_map: SphereMap, *, whole: bool) -
 def _options(
     samples: Samples | None, given: MapName | None, sphere_map: SphereMap, refused: str
 ) -> tuple[str, str]:
-    """Options of a grid and of one matrix: the map that was given, or one for values below 0."""
+    """Options of a grid and of one matrix: the map that was given, or one that suits the values."""
     if given is not None:
         return f" --map {given}", f" --map {given}"
-    if samples is None or (not refused and sphere_map != "identity"):
+    found = "" if samples is None else seems(first_rows(samples)) or ""
+    taken = not refused and sphere_map != "identity"
+    if samples is None or (taken and found != "units"):
         return "", ""  # the map of the plan is that of the commands, and takes the samples
-    found = seems(first_rows(samples)) or ""
-    return WAYS_BELOW_0.get(found, WAYS_BELOW_0["z-scores"] if refused else ("", ""))
+    return WAYS.get(found, WAYS["z-scores"] if refused else ("", ""))
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from dhsk.commands.options import (
     multi_class_row,
     out_option,
     rank_row,
+    refuse_spherical,
 )
 from dhsk.commands.outcome import TreeMemory
 from dhsk.commands.parameters import PlaceParameter, Seed
@@ -53,7 +54,7 @@ from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples
 from dhsk.samples.variance import width_of
-from dhsk.samples.weighted import LEARNT, fixed_map
+from dhsk.samples.weighted import LEARNT, SCALED, fixed_map
 from dhsk.systems import peak_resident
 from dhsk.units import format_bytes, human_seconds
 
@@ -133,8 +134,11 @@ def train(
     searched = has_no_time(kernel)
     opened = open_samples_of(samples, table, labels)
     y = read_labels_of(opened, label_source(labels, samples), table)
+    refuse_spherical(mapping["sphere_map"], kernel["kernel"])
     kernel["width"] = width_of(opened, fixed_map(mapping["sphere_map"]))
-    chosen = kernel["kernel"] if searched else make_kernel(opened.shape[1], **kernel)
+    of_scaled = mapping["sphere_map"] == SCALED and kernel["sigma"] is None  # in its width
+    by_name = searched or (of_scaled and kernel["kernel"] == "gaussian")
+    chosen = kernel["kernel"] if by_name else make_kernel(opened.shape[1], **kernel)
     estimator = _estimator(fit).set_params(kernel=chosen, memory=cluster.memory, **mapping)
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
     with (

@@ -58,6 +58,9 @@ _HEADINGS: Final = {
 _OF_A_TIME: Final = (None, "heat", "parametrix")
 """Kernels by name that `time_scale` is for."""
 
+OF_UNIT_ROWS: Final = (*_OF_A_TIME, "cosine")
+"""Spherical kernels by name."""
+
 
 class HeatEstimator(SavedEstimator):
     """Base of the estimators; a fit sets `kernel_` and `_fitted_map`.

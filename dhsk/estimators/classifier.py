@@ -19,7 +19,7 @@ from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
 from dhsk.errors import InputError, InputWarning
 from dhsk.estimators.automatic import LARGEST_C, Auto, SamplePairs, check_auto, is_auto
-from dhsk.estimators.base import HeatEstimator, in_scikit_words
+from dhsk.estimators.base import OF_UNIT_ROWS, HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
 from dhsk.estimators.saving import is_of, read_by_other
 from dhsk.execution.run import Run
@@ -32,7 +32,7 @@ from dhsk.models.problem import Problem
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, open_samples
-from dhsk.samples.weighted import LEARNT, WeightedSamples, parse_map_name
+from dhsk.samples.weighted import LEARNT, SCALED, WeightedSamples, parse_map_name
 
 Model = TypeVar("Model", SvcModel, LowRankModel)
 
@@ -200,6 +200,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         run = replace(self._run(report), journal=kept, scratch=scratch_in(kept))
         weights = None
         if (learnt := LEARNT.get(self.sphere_map or "")) is not None:
+            self._refuse_spherical()
             (weights,) = learnt.learn(samples, (sample_weights > 0)[:, None])
             samples = WeightedSamples(samples, weights)
         few = SamplePairs(samples, sample_weights)
@@ -296,6 +297,14 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     def _check_map(self) -> None:
         if self.sphere_map is not None:
             parse_map_name(self.sphere_map)
+
+    def _refuse_spherical(self) -> None:
+        spherical = self.kernel in OF_UNIT_ROWS or getattr(self.kernel, "spherical", False)
+        if self.sphere_map == SCALED and spherical:
+            raise InputError(
+                f"sphere_map={SCALED!r} is for kernels of columns: take kernel='gaussian', "
+                "'linear' or 'polynomial'"
+            )
 
     def _opened(self, samples: Any, y: ArrayLike) -> tuple[Samples, NDArray[Any], Floats]:
         """Open samples of any source, with their labels and weights of 1."""

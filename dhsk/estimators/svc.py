@@ -43,7 +43,9 @@ class HeatSVC(ExactClassifier):
         microbes; "clr:0.5" adds 0.5 first) or "identity". None for the kernel's default:
         "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
         "tfidf", for counts, is the projective map of counts times inverse document frequencies,
-        which are learnt from the samples of the fit and kept in the model.
+        which are learnt from the samples of the fit and kept in the model; so are the means and
+        standard deviations of "scaled", as of `sklearn.preprocessing.StandardScaler`, for Gaussian,
+        linear and polynomial kernels of columns in different units.
     zero_rows, kernel
     tol
         Tolerance of the KKT violation. In float64, pairs of classes of up to 2,048 samples are

@@ -29,11 +29,12 @@ SHOWN: Final = 8
 _NUMBERS: Final = re.compile(r"\s*[\[(](\s*[-+]?\d*\.?\d+(e[-+]?\d+)?[,;\s]+){3}")
 """How vectors begin that were written as text, as pandas does."""
 
-WAYS_BELOW_0: Final = {
-    "z-scores": (" --kernel gaussian,linear", " --kernel gaussian"),
+WAYS: Final = {
+    "z-scores": (" --map scaled", " --kernel gaussian"),
     "embeddings": (" --map projective", " --map projective"),
+    "units": (" --map scaled", ""),
 }
-"""Options of a grid and of one matrix that take values below 0, by what these seem to be."""
+"""Options of a grid and of one matrix by what values seem to be, see `looks.seems`."""
 
 
 class Documents(ABC):
@@ -103,7 +104,7 @@ class SamplesFile:
             return list(self.python)
         labels = "" if self.labels is None else f" --labels {self.labels}"
         known = labels if self.labels != "LABELS" else ""
-        grid, one = WAYS_BELOW_0.get(self.seems or "", ("", ""))
+        grid, one = WAYS.get(self.seems or "", ("", ""))
         return [
             f"dhsk cv {self.samples}{labels}{self.grouped}{self.options}{grid} --out found",
             f"dhsk plan {self.samples}{known}{self.grouped}{self.options}{one}",
@@ -120,7 +121,7 @@ def value_notes(
             way = "directions matter, so divide rows by their lengths (--map projective)"
             return [("values", f"below 0 too, as embeddings are: {way}")]
         case "z-scores" | "embeddings":
-            way = there or ": a Gaussian kernel takes them (--kernel gaussian)"
+            way = there or ": kernels of scaled columns take them (--map scaled)"
             return [("values", f"below 0 too, as z-scores are{way}")]
         case "logarithms":
             return [("values", f"log1p of counts, it seems{there or ': np.expm1 has counts'}")]
@@ -129,7 +130,8 @@ def value_notes(
         return []
     column, share = heavy
     name = column if names is None else names[column]
-    return [("values", f"column {name} has {share:.0%} of all: scale columns of other units")]
+    said = f"column {name} has {share:.0%} of all: scale columns of other units (--map scaled)"
+    return [("values", said)]
 
 
 @dataclass(frozen=True)

@@ -169,18 +169,29 @@ def _named(samples: Samples, column: int) -> str:
 
 
 def seems(rows: Rows) -> str | None:
-    """What rows seem to be: "z-scores", "embeddings" or "logarithms"; None for none of these."""
+    """What rows seem to be: "z-scores", "embeddings", "logarithms" or columns of other "units".
+
+    None for none of these.
+    """
     values = values_of(rows)
     if not values.size or not np.isfinite(values).all():
         return None
     if (values < 0).any():
         return "embeddings" if _in_most_columns(rows) else "z-scores"
+    if _are_logarithms(rows):
+        return "logarithms"
+    return None if heavy_column(rows) is None else "units"
+
+
+def _are_logarithms(rows: Rows) -> bool:
+    """Whether rows seem to be log1p of counts."""
+    values = values_of(rows)
     if rows.shape[0] < 2 or values.max() > _LARGEST:
-        return None
+        return False
     if _whole(values) or _same(_totals(rows)):  # counts, or proportions: small p is near expm1(p)
-        return None
+        return False
     counts: Any = np.expm1(rows)  # type: ignore[arg-type]  # sparse matrices have it too
-    return "logarithms" if _whole(values_of(counts)) or _same(_totals(counts)) else None
+    return _whole(values_of(counts)) or _same(_totals(counts))
 
 
 def _in_most_columns(rows: Any) -> bool:

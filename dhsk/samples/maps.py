@@ -59,14 +59,14 @@ def parse_sphere_map(name: object, *others: str) -> SphereMap:
     """Return `name` if it is a map or one of other names, or raise `InputError`."""
     if isinstance(name, str) and name in others:  # not an array, whose comparison is none
         return name
+    map_of(name, *others)
+    return str(name)
+
+
+def map_of(name: object, *others: str) -> MapToSphere:
+    """Map of this name; InputError if there is none, or it says a pseudo-count that is none."""
     if not isinstance(name, str) or name.partition(":")[0] not in MAPS:
         raise InputError(f"there is no map {name!r}: choose one of {', '.join((*MAPS, *others))}")
-    map_of(name)
-    return name
-
-
-def map_of(name: SphereMap) -> MapToSphere:
-    """Map of this name; InputError if it says a pseudo-count that is none."""
     kind, colon, number = name.partition(":")
     if not colon:
         return MAPS[kind]
@@ -359,12 +359,11 @@ def _refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") 
             block,
             wrong[0],
             first_row,
-            f"but the {name} map needs non-negative samples: {_CLIP if near else ''}take a "
-            "Gaussian kernel, which takes z-scores and other signed values as they are (--kernel "
-            "gaussian, kernel='gaussian', of cross_validate kernels=['gaussian']), or the "
-            "projective map, for which only directions matter "
-            "(--map projective, sphere_map='projective', dhsk.projective_map)"
-            f"{'' if near else _COUNTS}",
+            f"but the {name} map needs non-negative samples: {_CLIP if near else ''}take the "
+            "projective map, for which only directions matter, as of embeddings (--map projective, "
+            "sphere_map='projective'), or for z-scores and other columns a Gaussian kernel "
+            "(--kernel gaussian, kernel='gaussian'), in a search on scaled columns (--map scaled, "
+            f"sphere_map='scaled'){'' if near else _COUNTS}",
         )
 
 

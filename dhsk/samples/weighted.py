@@ -73,7 +73,7 @@ def means_and_factors(samples: Samples, used: Any) -> Floats:
     and the means of sparse samples are left at 0. For `used` see `document_frequencies`. Raises
     InputError for a value that is not finite.
     """
-    counts = used.sum(axis=0, dtype=np.float64)[:, None]
+    counts = np.maximum(1.0, used.sum(axis=0, dtype=np.float64))[:, None]
     first = next(samples.blocks(rows_within(samples, _BLOCK_BYTES)))
     shift = np.zeros(samples.shape[1]) if samples.is_sparse else first.mean(axis=0)
     sums, squares = np.zeros((2, used.shape[1], samples.shape[1]))

@@ -43,10 +43,10 @@ def test_embeddings_come_with_the_projective_map(run: Any, inside: None) -> None
         assert gram.endswith("dhsk gram e.npy --map projective --out STORE")
     np.save("z.npy", x[:, :5])
     out = run("plan", "z.npy", "--labels", "y.txt", "--kernel", "gaussian")[1]
-    assert "dhsk cv z.npy --labels y.txt --kernel gaussian,linear --out DIR" in out
+    assert "dhsk cv z.npy --labels y.txt --map scaled --out DIR" in out
     x[:, 9:] = np.abs(x[:, 9:])  # a few columns below 0 are no embeddings
     np.save("z.npy", x)
-    assert "--kernel gaussian,linear --out found" in run("info", "z.npy")[1]
+    assert "--map scaled --out found" in run("info", "z.npy")[1]
 
 
 def test_vectors_of_parquet_are_looked_at(run: Any, inside: None) -> None:

@@ -213,7 +213,7 @@ def test_signed_values_come_with_kernels_that_take_them(run: Any, here: None) ->
     Path("LABELS.txt").write_text("u\nv\n" * 30)
     for name in ("t.csv", "t.npy"):
         *_, cv, plan = run("info", name)[1].splitlines()
-        assert cv.endswith("--kernel gaussian,linear --out found")
+        assert cv.endswith("--map scaled --out found")
         assert plan.endswith("--kernel gaussian")
         for line in (f"{cv} --overwrite --folds 2 --C 1", plan):
             code, _, err = run(*shlex.split(line.replace("LABELS", "LABELS.txt"))[2:])
@@ -300,7 +300,7 @@ def test_anndata_says_layers_obs_labels_and_what_x_is(run: Any, here: None, kind
     for words in ("30 x 5", "layers/counts, raw/X", "depth, kind", "perhaps obs/kind\n",
                   "as z-scores are: layers/counts may have counts"):  # fmt: skip
         assert words in out
-    options = f"--labels {kind}:obs/kind --kernel gaussian,linear"
+    options = f"--labels {kind}:obs/kind --map scaled"
     assert f"next:   dhsk cv {kind} {options} --out found\n" in out
     out = run("info", f"{kind}:raw/X")[1]
     assert "log1p of counts, it seems: layers/counts may have counts" in out

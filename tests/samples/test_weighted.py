@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import StandardScaler
 
 import dhsk
 from dhsk.samples import open_samples, scan
@@ -13,6 +14,7 @@ from dhsk.samples.weighted import (
     WeightedSamples,
     fixed_map,
     inverse_frequencies,
+    means_and_factors,
     parse_map_name,
 )
 
@@ -51,11 +53,45 @@ def test_weighted_samples_are_products(counts: Any, kind: Any) -> None:
 
 
 def test_names_of_maps() -> None:
-    """tf-idf is one beside those of rows."""
+    """Learnt ones are beside those of rows."""
     assert parse_map_name("tfidf") == "tfidf"
     assert parse_map_name("identity") == "identity"
     assert (fixed_map("tfidf"), fixed_map("identity"), fixed_map(None)) == (
         "projective", "identity", None,
     )  # fmt: skip
-    with pytest.raises(dhsk.InputError, match=r"no map 'tf': .*, identity, tfidf$"):
+    with pytest.raises(dhsk.InputError, match=r"no map 'tf': .*, identity, tfidf, scaled$"):
         parse_map_name("tf")
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_scales_are_those_of_scikit_learn(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For several groups in blocks, of columns far from 0, tiny, constant, and of one group none.
+
+    Dense ones of the first column are rounded to 1e-16 of 1e6, which is 1e-10 of their deviation.
+    """
+    monkeypatch.setattr("dhsk.samples.weighted._BLOCK_BYTES", 1000)
+    rng = np.random.default_rng(0)
+    far = 1e6 if kind is np.asarray else 1.0
+    X = rng.normal(size=(60, 5)) * [1.0, 1e-9, 1e9, 0.0, 3.0] + [far, 0.0, 0.0, 7.0, 0.0]
+    X[rng.random(60) < 0.5, 4] = 0.0
+    used = rng.random((60, 3)) < 0.6
+    used[:, 2] = False
+    found = means_and_factors(open_samples(kind(X)), used)
+    for group in (0, 1):
+        scaler = StandardScaler(with_mean=kind is np.asarray).fit(kind(X[used[:, group]]))
+        means = np.zeros(5) if scaler.mean_ is None or kind is csr_array else scaler.mean_
+        np.testing.assert_allclose(found[group, 0], means, rtol=1e-12, atol=1e-24)
+        np.testing.assert_allclose(found[group, 1], 1 / scaler.scale_, rtol=1e-8)
+        if kind is np.asarray:
+            expected = scaler.transform(X)
+            rows = next(WeightedSamples(open_samples(X), found[group]).blocks(60))
+            np.testing.assert_allclose(rows, expected, atol=1e-8)
+    np.testing.assert_array_equal(found[2, 1], 1.0)
+
+
+def test_scales_need_finite_values() -> None:
+    """The row is named."""
+    X = np.ones((4, 2))
+    X[3, 1] = np.inf
+    with pytest.raises(dhsk.InputError, match=r"^X: row 3, column 1 .* holds inf"):
+        means_and_factors(open_samples(X), np.ones((4, 1)))

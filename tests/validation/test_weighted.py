@@ -116,7 +116,7 @@ def test_what_cannot_be_weighted_is_refused(digits: Any) -> None:
     X, y = digits
     with pytest.raises(dhsk.InputError, match="give samples, not a matrix"):
         dhsk.cross_validate(dhsk.compute_gram(X, "cosine"), y, sphere_map="auto")
-    with pytest.raises(dhsk.InputError, match="tf-idf every fold has its own kernel"):
+    with pytest.raises(dhsk.InputError, match="here every fold has its own kernel"):
         dhsk.cross_validate(X, y, scoring="neg_log_loss", **GRID)
     with pytest.raises(dhsk.InputError, match="there is no map 'tf'"):
         dhsk.cross_validate(X, y, sphere_map="tf")
