@@ -64,11 +64,11 @@ def _in_words(result: Results, cell: Cell) -> str:
 
 
 def _tried(stage: SearchStage, first: SearchStage) -> str:
-    """Time scales of a stage, and values of C if they are not those of the first one."""
+    """Time scales of a stage, or values of C, or both if these are not those of the first one."""
     parts = [] if stage.samples is None else [f"on {stage.samples:,} samples"]
     if stage.time_scales:
         parts.append("time scales " + listed(stage.time_scales))
-    if stage.C_scaled != first.C_scaled:
+    if stage.C_scaled != first.C_scaled or not parts:
         parts.append(f"C = {listed(stage.C_scaled)} / variance")
     return ", ".join(parts)
 

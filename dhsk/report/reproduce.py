@@ -242,9 +242,10 @@ def _options(cell: Cell) -> list[str] | None:
 
 def _own_map(results: Results, cell: Cell) -> str:
     """Return the map if it is not the kernel's own; empty if it is."""
-    if _plain(cell).kernel not in SPHERICAL:
-        return ""
-    used = MAP_OF.get(prefix_of(cell.kernel), results.samples.sphere_map)
+    named = MAP_OF.get(prefix_of(cell.kernel))
+    if named is not None or _plain(cell).kernel not in SPHERICAL:
+        return named or ""
+    used = results.samples.sphere_map
     return "" if used in ("hyperspherical", "-") else used
 
 

@@ -39,6 +39,8 @@ def _words(results: Results) -> str:
         )
     of_times = sum(bool(trial.time_scales) for trial in results.search)
     others = len(results.search) - of_times
+    if not of_times:
+        return f"Kernels and C were sought in {count_of(others, 'round')}.{ended}"
     more = f", C in {others} more" if others else ""
     return f"The time scale was sought in {count_of(of_times, 'round')}{more}.{ended}"
 

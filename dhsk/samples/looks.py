@@ -1,6 +1,7 @@
 """What values seem to be, by some rows of them: logarithms of counts, z-scores, other units."""
 
 import warnings
+from collections.abc import Mapping
 from shlex import quote
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from dhsk.errors import InputWarning
 from dhsk.samples.base import Samples
 from dhsk.samples.images import values_of
 from dhsk.samples.scan import rows_within
-from dhsk.samples.weighted import WeightedSamples
+from dhsk.samples.weighted import SCALED, MapName, WeightedSamples
 from dhsk.samples.zeros import frames_inside
 
 _ROWS: Final = 500
@@ -123,8 +124,8 @@ def warn_of_spread(samples: Samples) -> None:
     warnings.warn(
         f"{samples.source} has {variances[column] / total:.0%} of the variance of all columns in "
         f"{_named(samples, column)}, which hides the others from Gaussian, linear and polynomial "
-        "kernels, and fits may take long: if columns have different units, scale them first, as "
-        "StandardScaler of scikit-learn does",
+        "kernels, and fits may take long: if columns have different units, scale them "
+        "(sphere_map='scaled', --map scaled, StandardScaler of scikit-learn)",
         InputWarning,
         stacklevel=frames_inside(),
     )
@@ -181,6 +182,29 @@ def seems(rows: Rows) -> str | None:
     if _are_logarithms(rows):
         return "logarithms"
     return None if heavy_column(rows) is None else "units"
+
+
+def map_by_looks(samples: Samples) -> MapName | None:
+    """Map that suits samples whose columns share no unit, or that are embeddings, with a warning.
+
+    None for the maps of the kernels.
+    """
+    found = seems(first_rows(samples))
+    if found not in _MAPS:
+        return None
+    name, said = _MAPS[found]
+    _warn(samples, f"{said} (sphere_map={name!r}, --map {name}; for proportions hyperspherical)")
+    return name
+
+
+_SCALED: Final = "columns are scaled, for Gaussian and linear kernels"
+
+_MAPS: Final[Mapping[str | None, tuple[MapName, str]]] = {
+    "z-scores": (SCALED, f"are below 0 too, as of z-scores: {_SCALED}"),
+    "units": (SCALED, f"are for the most part of one column, as of other units: {_SCALED}"),
+    "embeddings": ("projective", "are below 0 too, as of embeddings: directions are compared"),
+}
+"""Map of a default search, and why it is taken, by what samples seem to be."""
 
 
 def _are_logarithms(rows: Rows) -> bool:

@@ -14,7 +14,7 @@ from dhsk.results.columns import CLR, MAP_OF, Row, prefix_under, rows_by_point, 
 from dhsk.results.decision import highest
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
-from dhsk.samples.looks import are_compositions, first_rows
+from dhsk.samples.looks import are_compositions, first_rows, map_by_looks
 from dhsk.samples.weighted import LEARNT, TFIDF, MapName, fixed_map, parse_map_name
 from dhsk.validation.disk import DiskNeed, disk_need
 from dhsk.validation.engine import CvOptions, Engine, TriedKernel
@@ -60,7 +60,10 @@ class Maps:
         """Check the name of the map; InputError if it cannot be used with the input or scorer.
 
         A `default` search tries tf-idf of texts too, and log-ratios of few dense compositions.
+        Columns of other units are scaled, and of embeddings directions are taken.
         """
+        if sphere_map is None and default and not grid.scoring.probabilities:
+            sphere_map = map_by_looks(square) if isinstance(square, Samples) else None
         if sphere_map is None and default and not grid.scoring.probabilities:
             texts = isinstance(square, Samples) and isinstance(square.vectorizer, Vectorizer)
             ratios = isinstance(square, Samples) and _few_compositions(square)

@@ -186,6 +186,8 @@ class Stages:
             return
         if any(isinstance(kernel, HeatKernel) for kernel in wanted.kernels):
             self._note(first, "where the variance of the samples under the kernel is 0.9 to 0.1")
+        elif any(isinstance(kernel, GaussianKernel) for kernel in wanted.kernels):
+            self._note(first, f"widths of {WIDTHS[0]:g} to {WIDTHS[-1]:g} times the usual one")
         self._other_times(wanted)
         if wanted.extend:
             self.extend(wanted, rows_by_point(self.rows)[highest(summarise(self.rows)).point])

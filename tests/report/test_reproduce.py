@@ -17,6 +17,11 @@ GRIDS: dict[str, dict[str, Any]] = {
     "automatic": {"time_scale": "auto"},
     "another map": {"kernels": "cosine", "C": 10.0, "sphere_map": "projective"},
     "gaussian": {"kernels": [dhsk.GaussianKernel(2.5)], "C": 10.0, "class_weight": "balanced"},
+    "scaled columns": {
+        "kernels": [dhsk.GaussianKernel(2.5)],
+        "C": 10.0,
+        "sphere_map": "scaled",
+    },
     "polynomial": {
         "kernels": [dhsk.PolynomialKernel(3, 1.5)],
         "C": 0.1,
