@@ -46,6 +46,7 @@ from dhsk.validation.result import CvResult
 from dhsk.validation.runs import EngineMaker, Maps, make_runs
 from dhsk.validation.scores import Scorer
 from dhsk.validation.search import SPREAD_C
+from dhsk.validation.spent import spent
 from dhsk.validation.stages import is_default, kernels_of, rows_of
 
 if TYPE_CHECKING:
@@ -232,14 +233,11 @@ def cross_validate(
     _look_at(square, grid)
     asked = asked_for(output.baselines, square, default=default)
     temporary = TemporaryFolder()
-    options = CvOptions(
-        memory=None if memory is None else parse_bytes(memory),
-        store=places["store"] or temporary.path,
-        journal=places["journal"], table=places["table"], scratch=scratch_in(places["journal"]),
-        client=client, on_demand=output.store is None, eigenvalues=output.eigenvalues,
-        disk=None if output.disk is None else parse_bytes(output.disk, "disk"),
-    )  # fmt: skip
-    with full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on:
+    options = _options(memory, client, output, places, temporary)
+    with (
+        full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on,
+        spent(options.journal) as seconds,
+    ):  # fmt: skip
         told = GridProgress(report, (asked is not False, output.eigenvalues is True, taken.fits))
         options = replace(options, client=computed_on, report=told)
         make = EngineMaker(fit.zero_rows, low_rank, options)
@@ -251,7 +249,7 @@ def cross_validate(
         winner, scores = _scores(grid, runs.tried, taken.choose)
         engine = runs.engine_of(winner)
         fitted = perf_counter()
-        beside = baselines_of(square, grid, options, scores["rows"], asked, fitted - begin)
+        beside = baselines_of(square, grid, options, scores["rows"], asked, seconds())
         facts = engine.facts(winner)
         seen = scores["held_out_"].numbered(scores["best"].point)
         examined = examine(seen, partial(engine.among, winner), square)
@@ -276,6 +274,23 @@ def _places(output: Output) -> dict[str, Place | None]:
     kept = {"store": "fits/gram", "journal": "fits", "table": "results.csv"}
     found = {name: None if folder is None else folder / where for name, where in kept.items()}
     return found if store is None else found | {"store": parse_place("store", store)}
+
+
+def _options(
+    memory: int | str | None,
+    client: "Client | None",
+    output: Output,
+    places: dict[str, Place | None],
+    temporary: TemporaryFolder,
+) -> CvOptions:
+    """Where engines compute, and what they keep."""
+    return CvOptions(
+        memory=None if memory is None else parse_bytes(memory),
+        store=places["store"] or temporary.path,
+        journal=places["journal"], table=places["table"], scratch=scratch_in(places["journal"]),
+        client=client, on_demand=output.store is None, eigenvalues=output.eigenvalues,
+        disk=None if output.disk is None else parse_bytes(output.disk, "disk"),
+    )  # fmt: skip
 
 
 def _look_at(square: Square, grid: Grid) -> None:
