@@ -77,7 +77,7 @@ class Decision:
     >>> result.decision.simplest.cell.label
     'heat s=0.5'
     >>> print(result.decision.sentence)
-    take heat s=0.5, C = 10: the highest mean, and no simpler kernel is within one standard ...
+    take heat s=0.5, C = 10: the highest mean, and no simpler one tried is within one standard ...
     """
 
     best: Cell
@@ -106,7 +106,7 @@ class Decision:
         """What to take, and why."""
         cell, best, own = self.simplest.cell, self.best, self.simplest.words
         if cell == best:
-            said = f"take {best.brief}: the highest mean, and no simpler kernel is within one"
+            said = f"take {best.brief}: the highest mean, and no simpler one tried is within one"
             said += f" standard error of it{self._beaten}"
         elif self.taken == best:
             said = (

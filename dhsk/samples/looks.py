@@ -254,6 +254,12 @@ def differ_in_depth(rows: Rows) -> bool:
     return bool(high > _DEPTHS * low)
 
 
+def have_one_norm(rows: Rows) -> bool:
+    """Whether rows seem to have one length, as unit vectors have."""
+    squared: Any = rows * rows  # entry by entry
+    return bool(np.isfinite(values_of(rows)).all()) and _same(_totals(squared))
+
+
 def are_compositions(rows: Rows) -> bool:
     """Whether rows seem to be compositions: of one total, or counts whose totals differ."""
     values = values_of(rows)

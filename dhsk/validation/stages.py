@@ -23,7 +23,7 @@ from dhsk.results.decision import highest
 from dhsk.results.paired import FoldSizes
 from dhsk.results.parts import SearchStage
 from dhsk.samples import Samples, SphereMap, ZeroRule
-from dhsk.samples.looks import differ_in_depth, first_rows, warn_of_spread
+from dhsk.samples.looks import differ_in_depth, first_rows, have_one_norm, warn_of_spread
 from dhsk.samples.weighted import WeightedSamples
 from dhsk.solvers.problems import MultiClass
 from dhsk.validation.cells import names_of
@@ -112,7 +112,7 @@ def kernels_of(
 
 
 def _baselines(square: GramMatrix | Samples, sphere_map: SphereMap | None) -> Kernels:
-    """Simple kernels beside the heat kernel; of unit samples the linear one is the cosine.
+    """Simple kernels beside the heat kernel; the linear one is the cosine of rows of one length.
 
     Where totals of counts differ, as depths of sequencing and lengths of texts do, a linear kernel
     of the counts follows the totals, and no C means anything to a reader: it is left out.
@@ -120,7 +120,8 @@ def _baselines(square: GramMatrix | Samples, sphere_map: SphereMap | None) -> Ke
     if isinstance(square, GramMatrix) or sphere_map == "identity":
         return [CosineKernel()]
     counts = square.samples if isinstance(square, WeightedSamples) else square
-    if differ_in_depth(first_rows(counts)):
+    rows = first_rows(counts)
+    if differ_in_depth(rows) or (sphere_map == "projective" and have_one_norm(rows)):
         return [CosineKernel()]
     return [CosineKernel(), LinearKernel()]
 

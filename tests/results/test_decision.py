@@ -46,8 +46,8 @@ def test_the_standard_error_is_of_paired_differences() -> None:
     assert found.simplest.cell == found.best
     assert found.best.kernel == "heat"
     assert found.sentence == (
-        "take heat, C = 5: the highest mean, and no simpler kernel is within one standard error of "
-        "it; cosine is 0.0110 ± 0.0018 below the best (± one standard error, corrected, of "
+        "take heat, C = 5: the highest mean, and no simpler one tried is within one standard error "
+        "of it; cosine is 0.0110 ± 0.0018 below the best (± one standard error, corrected, of "
         "differences paired over 4 folds)"
     )
 
@@ -64,8 +64,8 @@ def test_a_kernel_that_a_simpler_one_beats_is_not_taken() -> None:
     assert [one.within for one in found.compared] == [False, True, True]
     assert found.simplest.cell == found.best
     assert found.sentence.startswith(
-        "take heat, C = 5: the highest mean, and no simpler kernel is within one standard error of "
-        "it but cosine, which linear beats; linear is 0.0100 "
+        "take heat, C = 5: the highest mean, and no simpler one tried is within one standard error "
+        "of it but cosine, which linear beats; linear is 0.0100 "
     )
     assert decided(HEAT, cosine).simplest.cell.kernel == "cosine"
     gaussian = rows("gaussian", [0.90, 0.79, 0.97, 0.93])

@@ -48,6 +48,7 @@ def test_the_default_search_has_widths_and_the_linear_kernel(wines: Any, tmp_pat
     """Of samples below 0 too; its model scales what it predicts, also when read again."""
     X, y = wines
     found = dhsk.cross_validate(X, y, sphere_map="scaled", refit=True, out=NO_METHODS)
+    assert found.search[0].why == "scaled: widths of 0.5 to 4 times the usual one"
     names = {row["label"].removesuffix(", one-vs-rest") for row in found.summary_}
     widths = {f"scaled gaussian sigma={s}" for s in (1.27, 2.55, 5.1, 10.2)}
     assert names == {*widths, "scaled linear"}
@@ -58,6 +59,33 @@ def test_the_default_search_has_widths_and_the_linear_kernel(wines: Any, tmp_pat
     read = dhsk.HeatSVC.load(tmp_path / "m.dhsk")
     np.testing.assert_array_equal(read.decision_function(X), model.decision_function(X))
     assert read.score(X * 1000.0, y) < 0.5 < model.score(X, y)
+
+
+@pytest.mark.parametrize(
+    ("looks", "expected", "said"),
+    [
+        ("z-scores", "scaled", "below 0 too, as of z-scores"),
+        ("units", "scaled", "for the most part of one column"),
+        ("embeddings", "projective", "below 0 too, as of embeddings"),
+    ],
+)
+def test_a_default_search_takes_the_map_by_the_looks(
+    wines: Any, looks: str, expected: str, said: str
+) -> None:
+    """With a warning that names others; a map or a kernel of one's own is not changed."""
+    X, y = wines
+    X = {"z-scores": X, "units": np.abs(X), "embeddings": np.tile(X - X.mean(axis=0), 4)}[looks]
+    with pytest.warns(dhsk.InputWarning, match=rf"{said}.*--map {expected}; for proportions"):
+        found = dhsk.cross_validate(X, y, cv=2, out=NO_METHODS)
+    assert found.samples.sphere_map == expected
+    own: dict[str, Any] = {"sphere_map": "hyperspherical", "cv": 2, "out": NO_METHODS}
+    if looks == "units":
+        with pytest.warns(dhsk.InputWarning, match="have 84% of the sum"):
+            found = dhsk.cross_validate(X, y, **own)
+        assert found.samples.sphere_map == "hyperspherical"
+    else:
+        with pytest.raises(dhsk.InputError, match="needs non-negative samples"):
+            dhsk.cross_validate(X, y, **own)
 
 
 def test_its_own_gaussian_svm_is_no_common_method_beside(wines: Any) -> None:

@@ -98,6 +98,18 @@ def test_linear_stands_aside_where_totals_of_counts_differ(sphere_map: Any) -> N
     assert "linear" in kernels(dhsk.cross_validate(X, y, cv=2, kernels="linear"))
 
 
+@pytest.mark.parametrize("map_", [None, "projective"])
+def test_linear_of_unit_rows_is_the_cosine_of_directions(map_: Any) -> None:
+    """It is tried once; rows of other lengths, and square roots, have both."""
+    rng, y = np.random.default_rng(0), np.arange(40) % 2
+    X = np.abs(rng.normal(size=(40, 4))) + 0.1
+    no_methods = {"cv": 2, "sphere_map": map_, "out": dhsk.Output(baselines=False)}
+    assert "linear" in kernels(dhsk.cross_validate(X, y, **no_methods))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    unit = kernels(dhsk.cross_validate(X, y, **no_methods))
+    assert ("linear" in unit) == (map_ is None)
+
+
 def test_times_start_where_the_samples_are(result: Any, digits: Any) -> None:
     """The decision compares the families; what it takes is the cell of the result."""
     X, _ = digits
