@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from shlex import quote
 from typing import Any, Final, NoReturn
 
@@ -21,10 +22,12 @@ from dhsk.samples.paths import Origin
 from dhsk.samples.tables import (
     ENCODED,
     HEAD,
+    RUN,
     TEXT_FIELD,
     Table,
     TextColumn,
     first_of,
+    in_runs,
     left_out,
     text_column,
     way_of_one,
@@ -72,21 +75,28 @@ class ArrowTable(Table):
         path = repr(str(self.origin.path))
         return f"pandas.read_{self.origin.suffix[1:]}({', '.join([path, *options])})"
 
-    def head(self) -> dict[str, list[Any]]:
-        """Values of each column in the first rows, see `Table.head`."""
+    def head(self, stride: int = RUN) -> dict[str, list[Any]]:
+        """Values of each column in some rows, see `Table.head`; the first of a large file."""
+        stride = stride if self.n_rows * len(self.names) <= _MOST_VALUES else RUN
         found: dict[str, list[Any]] = {name: [] for name in self.names}
-        left = HEAD
-        for batch in self.batches(self.names, HEAD):
+        wanted, first = list(islice(in_runs(range(self.n_rows), stride), HEAD)), 0
+        for batch in self.batches(self.names, _BATCH):
+            last = first + batch.num_rows
+            rows = [row - first for row in wanted if first <= row < last]
             for name, column in zip(self.names, batch.columns, strict=True):
-                found[name] += column.slice(0, left).to_pylist()
-            left -= batch.num_rows
-            if left <= 0:
+                found[name] += column.take(rows).to_pylist() if rows else []
+            first = last
+            if not wanted or first > wanted[-1]:
                 break
         return found
 
     def kind(self, name: str) -> str:
         """What a column holds; InputError if there is none, or several."""
         return self.types[self.position(name)]
+
+
+_MOST_VALUES: Final = 5_000_000
+"""Most values of a file that is read to its end for a look at some rows."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dhsk.errors import InputError
 from dhsk.samples.dialect import LOOKED_AT, Opening, is_header, is_number, opening_of, records_of
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin, packed
-from dhsk.samples.tables import HEAD, Table
+from dhsk.samples.tables import HEAD, RUN, Table, in_runs
 
 TABLES = packed(".csv", ".tsv")
 
@@ -54,9 +54,10 @@ class CsvTable(Table):
         ]
         return f"pandas.read_csv({', '.join([repr(str(self.origin.path)), *own, *options])})"
 
-    def head(self) -> dict[str, list[str]]:
-        """Fields of each column in the first rows that are whole, see `Table.head`."""
-        rows = [row for row in islice(self.records(), HEAD) if len(row) == len(self.names)]
+    def head(self, stride: int = RUN) -> dict[str, list[str]]:
+        """Fields of each column in some rows that are whole, see `Table.head`."""
+        some = islice(in_runs(self.records(), stride), HEAD)
+        rows = [row for row in some if len(row) == len(self.names)]
         return dict(zip(self.names, map(list, zip(*rows, strict=True)), strict=False))
 
     def refuse_width(self, row: int, record: list[str]) -> NoReturn:

@@ -27,7 +27,7 @@ from dhsk.samples.kinds import (
 )
 from dhsk.samples.looks import are_compositions, seems
 from dhsk.samples.names import listed
-from dhsk.samples.tables import TEXT_FIELD, Table, usual_id
+from dhsk.samples.tables import HEAD, RUN, TEXT_FIELD, Table, usual_id
 
 LONG: Final = 40
 """Mean number of characters from which a column is one of texts."""
@@ -100,8 +100,8 @@ class _Roles:
 
     @classmethod
     def of(cls, table: Table, number: int, own_text: str) -> "_Roles":
-        """Look at the first rows, and of groups at all."""
-        columns = table.head()
+        """Look at rows from all over the file, and of groups at all."""
+        columns = table.head(max(RUN, RUN * number // HEAD))
         vectors = (k for k, v in columns.items() if not own_text and v and is_vector(v[0]))
         vector = next(vectors, None)
         own = [k for k, v in columns.items() if k != vector and not all(map(is_numeric, v))]

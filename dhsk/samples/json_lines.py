@@ -11,7 +11,7 @@ from dhsk.samples.format import LABEL_FIELD, Asked, Format, SamplesFile
 from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import listed_names, shown
 from dhsk.samples.paths import Origin, packed
-from dhsk.samples.tables import HEAD, TEXT_FIELD, Table, TextColumn, text_column
+from dhsk.samples.tables import HEAD, RUN, TEXT_FIELD, Table, TextColumn, in_runs, text_column
 
 JSONL = packed(".jsonl", ".ndjson")
 
@@ -40,9 +40,9 @@ class JsonTable(Table):
         path = repr(str(self.origin.path))
         return f"pandas.read_json({', '.join([path, 'lines=True', *options])})"
 
-    def head(self) -> dict[str, list[Any]]:
-        """Values of each field in the first rows, see `Table.head`."""
-        records = list(islice(_records(self.origin), HEAD))
+    def head(self, stride: int = RUN) -> dict[str, list[Any]]:
+        """Values of each field in some rows, see `Table.head`."""
+        records = list(islice(in_runs(_records(self.origin), stride), HEAD))
         return {name: [record.get(name) for record in records] for name in self.names}
 
     def label_column(self) -> str | None:

@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 from dhsk.samples.dialect import has_decimal_comma, has_thousands, is_missing, is_number, value_of
 
 _OF_GROUPS: Final = frozenset(
-    {"", "patient", "subject", "donor", "person", "participant", "individual", "group", "batch"}
-)
+    {
+        "", "patient", "subject", "donor", "person", "participant", "individual", "animal",
+        "specimen", "session", "group", "batch",
+    }
+)  # fmt: skip
 """Names of a column whose values are groups of samples, in lower case, without "id"."""
 
 FEWEST_GROUPS: Final = 10

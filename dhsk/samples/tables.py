@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,16 @@ from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import known_features
 from dhsk.samples.zeros import frames_inside
 
+Row = TypeVar("Row")
+
 TEXT_FIELD: Final = "text"
 """Column of the texts if none is named."""
 
 HEAD: Final = 50
 """Rows by which columns are told apart, to describe a file."""
+
+RUN: Final = 10
+"""Those of them that follow each other."""
 
 _NAMED: Final = 5
 """Most columns that a message describes."""
@@ -79,8 +84,12 @@ class Table(ABC):
         """Call of pandas that reads the file, with some options."""
 
     @abstractmethod
-    def head(self) -> dict[str, list[Any]]:
-        """Values of each column in the first `HEAD` rows."""
+    def head(self, stride: int = RUN) -> dict[str, list[Any]]:
+        """Values of each column in `HEAD` rows: the first `RUN` of every `stride`.
+
+        A file may be sorted, so that its first rows are of one class, or have its classes in turn,
+        so that every second row is.
+        """
 
     def texts(self, name: str) -> Iterator[str]:
         """Values of a column of texts; InputError for one that is missing, or no text."""
@@ -142,6 +151,11 @@ class TextColumn(Documents):
     def ids(self) -> Iterator[str] | None:
         """Values of the column with the ids."""
         return None if self.id_column is None else map(str, self.table.values(self.id_column))
+
+
+def in_runs(rows: Iterable[Row], stride: int) -> Iterator[Row]:
+    """The first `RUN` of every `stride` rows."""
+    return (row for number, row in enumerate(rows) if number % stride < RUN)
 
 
 def text_column(table: Table, id_column: str | None = None) -> TextColumn:

@@ -1,6 +1,7 @@
 """What `dhsk info` guesses of columns: embeddings, groups, labels, gaps, and numbers in words."""
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_one_of_several_dummies_is_no_label(run: Any, inside: None) -> None:
             made.to_csv("t.csv", index=False)
             out = run("info", "t.csv")[1]
             assert f"labels   perhaps {label}\n" in out
-            assert f"dhsk cv t.csv --labels t.csv:{name} --out found\n" in out
+            assert f"dhsk cv t.csv --labels t.csv:{name} --map scaled --out found\n" in out
 
 
 def test_repeated_patients_are_groups(run: Any, inside: None) -> None:
@@ -125,7 +126,7 @@ def test_gaps_are_filled_first(run: Any, inside: None) -> None:
     table.to_parquet("t.parquet")
     for name in ("t.csv", "q.csv", "t.parquet"):
         out = run("info", name)[1]
-        n = int(np.isnan(x[:50, :7]).any(axis=1).sum())
+        n = int(np.isnan(x.reshape(5, 40, 8)[:, :10, :7]).any(axis=1).sum())
         assert (
             f"gaps     {n} of the 50 rows looked at have some, in 7 columns (a, b, c, d, e, f, g)."
             in out
@@ -258,3 +259,26 @@ def test_sparse_text_is_looked_at(run: Any, inside: None) -> None:
     assert found["X"].shape == (40, 7)
     Path("many.svm").write_text(("1 " + " ".join(f"{k}:1" for k in range(1, 1000)) + "\n") * 900)
     assert "in the first lines" in run("info", "many.svm")[1]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("order", ["sorted", "in turn"])
+def test_rows_from_all_over_the_file_are_looked_at(
+    run: Any, inside: None, kind: str, order: str
+) -> None:
+    """A file may be sorted by its labels; specimens are groups, and no labels."""
+    x = np.abs(np.random.default_rng(0).normal(size=(240, 4)))
+    table = pd.DataFrame(x, columns=list("abcd"))
+    row = np.arange(240) if order == "sorted" else np.arange(240) * 40 % 240 + np.arange(240) // 6
+    table = table.assign(material=[f"m{n // 40}" for n in row], specimen=[n // 5 for n in row])
+    write = {
+        "csv": partial(table.to_csv, index=False),
+        "parquet": partial(table.to_parquet, row_group_size=50),
+        "jsonl": partial(table.to_json, orient="records", lines=True),
+    }
+    write[kind](f"t.{kind}")
+    out = run("info", f"t.{kind}")[1]
+    assert "labels   perhaps material\n" in out
+    assert "groups   specimen: rows of one value stay in one fold" in out
+    if kind != "jsonl":
+        assert f"--labels t.{kind}:material --groups t.{kind}:specimen" in out

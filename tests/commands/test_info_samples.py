@@ -186,7 +186,10 @@ def test_labels_are_columns_of_few_values(run: Any, here: None) -> None:
     assert "1 of the 50 rows looked at have some, in 1 column (mass). dhsk takes none" in out
     Path("t.csv").write_text("\n".join(["a,sex,mass,ill,k,visit", *lines[4:]]))
     drop = "--drop-column sex --drop-column visit"
-    assert f"dhsk cv t.csv --labels t.csv:ill {drop} --out found\n" in run("info", "t.csv")[1]
+    assert (
+        f"dhsk cv t.csv --labels t.csv:ill {drop} --map scaled --out found\n"
+        in run("info", "t.csv")[1]
+    )
     x = rng.random((60, 3))
     frame = pd.DataFrame(x, columns=list("abc")).assign(sick=np.arange(60) % 2)
     frame.to_csv("t.csv", index=False)
@@ -397,4 +400,4 @@ def test_a_column_of_another_unit_is_named_in_a_table(run: Any, here: None) -> N
     assert "column d has 99% of all: scale columns of other units" in run("info", "x.csv")[1]
     signed = [f"{i},{a - 0.5},{b},{c},{'uv'[i % 2]}" for i, (a, b, c, _) in enumerate(x)]
     Path("x.csv").write_text("\n".join(["id,a,b,c,label", *signed]))
-    assert "below 0 too, as z-scores are: a Gaussian kernel" in run("info", "x.csv")[1]
+    assert "below 0 too, as z-scores are: kernels of scaled columns" in run("info", "x.csv")[1]
