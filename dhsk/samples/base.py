@@ -95,6 +95,12 @@ class Samples(ABC):
                 f"{self.shape[0]}; run the same again when nothing writes to it"
             )
 
+    @property
+    def n_repeated(self) -> int:
+        """Number of samples that equal others, as far as 32 bits tell; 0 until all were read."""
+        seen = vars(self).get("_seen")
+        return 0 if seen is None else seen.n_repeated
+
     @abstractmethod
     def _blocks(self, rows: int) -> Iterator[Rows]:
         """Yield row blocks as they are in the source now; `blocks` compares them."""
@@ -138,6 +144,12 @@ class SeenRows:
 
     def __init__(self, n: int) -> None:
         self._seen: NDArray[np.uint32] = np.zeros(n, np.uint32)  # pages take memory once written
+
+    @property
+    def n_repeated(self) -> int:
+        """Number of rows that equal others; 0 until all were read."""
+        hashes, counts = np.unique(self._seen, return_counts=True)
+        return 0 if hashes[0] == _UNREAD else int(counts[counts > 1].sum())
 
     def readable(self, blocks: Iterator[Rows]) -> Iterator[Rows]:
         """Yield the same blocks; `SamplesChangedError` if they cannot be read any more."""

@@ -31,6 +31,9 @@ _LEAST: Final = 20
 _CLOSE: Final = 1e-3
 """Relative difference from a whole number, or from the same total, that float32 explains."""
 
+_REPEATED: Final = 0.05
+"""Least share of samples that equal others of which is warned."""
+
 _HEAVY: Final = 0.5
 """Least share of all values that a column has where its unit hides the others."""
 
@@ -126,6 +129,23 @@ def warn_of_spread(samples: Samples) -> None:
         f"{_named(samples, column)}, which hides the others from Gaussian, linear and polynomial "
         "kernels, and fits may take long: if columns have different units, scale them "
         "(sphere_map='scaled', --map scaled, StandardScaler of scikit-learn)",
+        InputWarning,
+        stacklevel=frames_inside(),
+    )
+
+
+def warn_of_repeated(samples: Samples) -> None:
+    """Warn of samples that equal others where that is no chance: folds may divide them."""
+    count, n = samples.n_repeated, samples.shape[0]
+    if count < _REPEATED * n:
+        return
+    rows = first_rows(samples)
+    if _whole(values_of(rows)) and rows.shape[1] < EMBEDDED:  # as of categories, and rare counts
+        return
+    warnings.warn(
+        f"{samples.source}: {count:,} of {n:,} samples equal others, and folds may divide them: "
+        "scores are too high if new samples do not repeat them too. Leave repeats out, or keep "
+        "them in one fold (--groups, groups=np.unique(X, axis=0, return_inverse=True)[1])",
         InputWarning,
         stacklevel=frames_inside(),
     )

@@ -25,7 +25,7 @@ from dhsk.results.decision import decide, rivals_in
 from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import ChoiceOfBest, Timings
 from dhsk.samples import Samples
-from dhsk.samples.looks import warn_of_copied_labels
+from dhsk.samples.looks import warn_of_copied_labels, warn_of_repeated
 from dhsk.samples.weighted import MapName
 from dhsk.solvers.problems import MultiClass
 from dhsk.units import parse_bytes
@@ -246,6 +246,7 @@ def cross_validate(
         tell_cost(partial(with_methods, cost, square, asked))
         halving = Halving(rounds, maps, square, grid, kernels_on, make, scale_C)
         runs, halved = halving.run(runs, look=look)
+        _look_back(square, groups)
         winner, scores = _scores(grid, runs.tried, taken.choose)
         engine = runs.engine_of(winner)
         fitted = perf_counter()
@@ -298,6 +299,12 @@ def _look_at(square: Square, grid: Grid) -> None:
     check_ids(square)
     if isinstance(square, Samples):
         warn_of_copied_labels(square, grid.y)
+
+
+def _look_back(square: Square, groups: Any) -> None:
+    """Warn of samples that equal others, now that all were read, unless groups divide them."""
+    if isinstance(square, Samples) and groups is None:
+        warn_of_repeated(square)
 
 
 def _timings(prepared: float, begin: float, fitted: float) -> Timings:

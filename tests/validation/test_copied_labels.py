@@ -78,3 +78,22 @@ def test_samples_of_no_class_do_not_count() -> None:
     assert len(told(table, y)) == 1
     assert told(table[:10], y[:10]) == []
     assert told(np.zeros((42, 3)), y) == []
+
+
+def test_repeated_samples_are_warned_of() -> None:
+    """Twice the same, and in other folds; not where groups keep them together, nor of categories.
+
+    The accuracy of labels by chance is above chance then.
+    """
+    rng = np.random.default_rng(0)
+    X, y = np.tile(rng.random((40, 5)), (2, 1)), np.tile(rng.integers(0, 2, 40), 2)
+    grid: dict[str, Any] = {"kernels": "linear", "C": 1.0, "cv": 2}
+    with pytest.warns(dhsk.InputWarning, match=r"80 of 80 samples equal others") as said:
+        dhsk.cross_validate(X, y, **grid)
+    assert len(said) == 1
+    groups = np.unique(X, axis=0, return_inverse=True)[1]
+    dhsk.cross_validate(X, y, groups=groups, **grid)
+    dhsk.cross_validate(np.round(X), y, **grid)
+    few = np.concatenate([X[:40], X[:1] + 0.1, X[:1]])
+    dhsk.cross_validate(few, np.arange(42) % 2, **grid)
+    assert open_samples(few).n_repeated == 0  # none was read
