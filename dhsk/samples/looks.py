@@ -209,13 +209,24 @@ def map_by_looks(samples: Samples) -> MapName | None:
 
     None for the maps of the kernels.
     """
-    found = seems(first_rows(samples))
-    if found not in _MAPS:
+    rows = first_rows(samples)
+    found = seems(rows)
+    if found not in _MAPS or (found == "z-scores" and not _are_signed(rows)):
         return None
     name, said = _MAPS[found]
     _warn(samples, f"{said} (sphere_map={name!r}, --map {name}; for proportions hyperspherical)")
     return name
 
+
+def _are_signed(rows: Any) -> bool:
+    """Whether values below 0 are no single mistakes, nor stand for what is missing, such as -1."""
+    below = np.asarray((rows < 0).sum(axis=0)).reshape(-1)
+    values = values_of(rows)
+    return bool(below.max() >= _SIGNED * rows.shape[0] and np.unique(values[values < 0]).size > 2)
+
+
+_SIGNED: Final = 0.05
+"""Least share of the values of a column below 0 that are no mistakes."""
 
 _SCALED: Final = "columns are scaled, for Gaussian and linear kernels"
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from time import perf_counter
 from typing import Final
 
+from dhsk.errors import AccuracyError, BudgetError, InputError
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.objects.places import Place
 
@@ -15,8 +16,8 @@ NAME: Final = "spent"
 def spent(journal: Place | None) -> Iterator[Callable[[], float]]:
     """Yield what tells the seconds so far; an interrupt keeps them among the checkpoints.
 
-    What common methods may take depends on them: the same call would advise otherwise if it
-    counted only what it did after the interrupt.
+    So does any error but a refusal. What common methods may take depends on them: the same call
+    would advise otherwise if it counted only what it did after the interrupt.
     """
     checkpoint = Checkpoint(journal)
     before = checkpoint.get(NAME, lambda kept: float(kept["seconds"])) or 0.0
@@ -27,6 +28,8 @@ def spent(journal: Place | None) -> Iterator[Callable[[], float]]:
 
     try:
         yield seconds
+    except (InputError, BudgetError, AccuracyError):  # the same call is refused again
+        raise
     except BaseException:
         with suppress(OSError):  # of a full disk, of which the error tells
             checkpoint.put(NAME, {"seconds": seconds()})

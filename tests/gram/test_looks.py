@@ -96,7 +96,12 @@ def test_columns_have_names(tmp_path: Path) -> None:
     "call",
     [
         lambda: dhsk.cross_validate(
-            HEAVY, np.arange(60) % 2, cv=2, C=1, out=dhsk.Output(baselines=False)
+            HEAVY,
+            np.arange(60) % 2,
+            cv=2,
+            C=1,
+            sphere_map="hyperspherical",
+            out=dhsk.Output(baselines=False),
         ),
         lambda: dhsk.cross_validate(WINE, CULTIVAR, cv=2, C=1, kernels="cosine", sphere_map="auto"),
         lambda: dhsk.cross_validate(

@@ -88,6 +88,17 @@ def test_a_default_search_takes_the_map_by_the_looks(
             dhsk.cross_validate(X, y, **own)
 
 
+def test_a_code_for_what_is_missing_is_no_z_score(wines: Any) -> None:
+    """Nor is a single mistake: they are refused, with what takes values below 0."""
+    X, y = np.abs(wines[0]) / 100.0, wines[1]
+    X[:, 12] /= 100.0
+    for rows in (slice(0, 1), slice(0, 60)):
+        coded = X.copy()
+        coded[rows, 3] = -1.0
+        with pytest.raises(dhsk.InputError, match=r"column 3 .* holds -1.0, .*--map scaled"):
+            dhsk.cross_validate(coded, y)
+
+
 def test_its_own_gaussian_svm_is_no_common_method_beside(wines: Any) -> None:
     """It is among the kernels."""
     X, y = wines

@@ -65,6 +65,7 @@ def test_scorers_may_be_objects_and_functions(rank: int | None, tmp_path: Path) 
 def test_scorers_that_fail_are_one_sentence() -> None:
     """In the trial and on a fold: which scorer, and why."""
     X, y = load_wine(return_X_y=True)
+    X /= X.max(axis=0)
     with pytest.raises(dhsk.InputError, match=r"'f1' does not suit an SVM on 3 classes: Target"):
         dhsk.cross_validate(X, y, scoring="f1")
     with pytest.raises(dhsk.InputError, match=r"'few' cannot score .* it gives nan"):
