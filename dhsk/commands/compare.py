@@ -20,7 +20,7 @@ from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import hint, kernel_words, print_table, say, say_cost_of, say_wrapped
 from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, check_earlier, opening, settings_of
-from dhsk.commands.inputs import open_samples_of
+from dhsk.commands.inputs import names_in_table, open_samples_of
 from dhsk.commands.options import (
     KERNEL,
     Cluster,
@@ -56,7 +56,7 @@ from dhsk.results.two_samples import ComparedKernel, ComparedSet, TwoSamples
 from dhsk.samples import Samples, SphereMap, ZeroRows
 from dhsk.samples.joined import JoinedSamples
 from dhsk.samples.looks import warn_of_spread
-from dhsk.samples.names import in_order
+from dhsk.samples.names import in_order, listed, shown
 from dhsk.samples.variance import width_of
 from dhsk.validation.start import first_scales
 
@@ -150,7 +150,8 @@ def compare(
 
 def _opened(samples: str, others: str, table: Reading) -> tuple[Samples, Samples]:
     """Both sets, with their features in the same order; InputError if they cannot be compared."""
-    first, second = (open_samples_of(source, table) for source in (samples, others))
+    _check_dropped((samples, others), table)
+    first, second = (open_samples_of(source, table, like=()) for source in (samples, others))
     for name, one in zip(SETS, (first, second), strict=True):
         if one.vectorizer is not None:
             raise InputError(
@@ -170,6 +171,17 @@ def _opened(samples: str, others: str, table: Reading) -> tuple[Samples, Samples
             "give the same features of both, in the same order"
         )
     return first, in_order(second, first.feature_names, first.source)
+
+
+def _check_dropped(sources: tuple[str, str], table: Reading) -> None:
+    """Refuse a column to leave out that neither set has: each may lack those of the other."""
+    there = {name for one in sources for name in names_in_table(one, table) or table.drop_columns}
+    unknown = [name for name in table.drop_columns if name not in there]
+    if unknown:
+        raise InputError(
+            f"neither {sources[0]} nor {sources[1]} has a column {shown(unknown[0])}: their "
+            f"columns are {listed(sorted(there))}"
+        )
 
 
 def _checked(

@@ -88,17 +88,24 @@ def open_samples_of(
     return samples
 
 
+def names_in_table(source: str, table: Reading) -> Sequence[str] | None:
+    """Columns of samples that are a table; None of others."""
+    origin = Origin.of(source)
+    if origin.key is not None or origin.is_folder or origin.suffix not in OF_COLUMNS:
+        return None
+    is_csv = origin.suffix in TABLES
+    return (read_columns(origin, table.header) if is_csv else read_schema(origin)).names
+
+
 def _those_in(source: str, table: Reading, like: Sequence[str], own: tuple[str, ...]) -> Reading:
     """Options by which new samples have the features of others, if all are there.
 
     Columns to drop that they lack, such as labels, are left out, and others are dropped, but for
     `own` labels; the latter is said.
     """
-    origin = Origin.of(source)
-    if origin.key is not None or origin.is_folder or origin.suffix not in OF_COLUMNS:
+    names = names_in_table(source, table)
+    if names is None:
         return table
-    is_csv = origin.suffix in TABLES
-    names = (read_columns(origin, table.header) if is_csv else read_schema(origin)).names
     table = replace(table, drop_columns=tuple(n for n in table.drop_columns if n in names))
     if not like or not set(like) <= set(names):
         return table

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from distributed import Client
 from scipy.sparse import csr_array, save_npz
@@ -221,3 +222,17 @@ def test_interrupted_it_goes_on(run: Any, sets: Any, monkeypatch: pytest.MonkeyP
     assert {file.name for file in Path("d").iterdir()} == {
         "results.json", "witness.csv", "report.html",
     }  # fmt: skip
+
+
+def test_a_column_of_one_set_alone_is_left_out(run: Any) -> None:
+    """Such as the labels of one of them; a misspelt one is in neither."""
+    rng = np.random.default_rng(0)
+    frames = [pd.DataFrame(rng.random((20, 3)), columns=list("abc")) for _ in range(2)]
+    frames[0].assign(topic="t").to_csv("a.csv", index=False)
+    frames[1].to_csv("b.csv", index=False)
+    words = ("--permutations", 99, "--drop-column")
+    assert run("compare", "a.csv", "b.csv", *words, "topic", "--out", "o")[0] == DONE
+    assert run("compare", "b.csv", "a.csv", *words, "topic", "--out", "p")[0] == DONE
+    code, _, err = run("compare", "a.csv", "b.csv", *words, "topik", "--out", "q")
+    assert code == BAD_INPUT
+    assert "neither a.csv nor b.csv has a column 'topik': their columns are a, b, c, topic" in err
