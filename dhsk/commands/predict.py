@@ -18,7 +18,7 @@ from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, say_cost_of
 from dhsk.commands.earlier_run import TABLES
 from dhsk.commands.inputs import check_out, open_samples_of, own_label_column, read_labels_of
-from dhsk.commands.options import Cluster, cluster_options, labels_option, out_option
+from dhsk.commands.options import KERNELS, Cluster, cluster_options, labels_option, out_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import prediction_cost
@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     from dhsk.models.low_rank import LowRankModel
 
 
-PROBA: Final = option("--proba", is_flag=True, help="Write a probability of each class too.")
+PROBA: Final = option(
+    "--proba",
+    is_flag=True,
+    help="Write a probability of each class too; the likeliest may be another than the label.",
+)
 DECISION: Final = option(
     "--decision", is_flag=True, help="Write the values of the decision function too."
 )
@@ -148,8 +152,8 @@ def predict(
     target.check(columns, model, samples, labels)
     loaded = load_model(model)
     if columns["proba"] and not loaded.has_probabilities:
-        option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
-        raise InputError(f"{model} has no probabilities: train one by dhsk train {option}")
+        line = _training_of(loaded, exact=isinstance(loaded, SvcModel))
+        raise InputError(f"{model} has no probabilities: train one that has by {line}")
     opened = _samples_for(loaded, model, samples, labels, table)
     truth = None if labels is None else _comparable(labels, opened, loaded, table)
     column = target.column(samples, opened.shape[0])
@@ -169,6 +173,19 @@ def predict(
     if truth is not None:
         say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
     target.say(samples)
+
+
+def _training_of(model: "SvcModel | LowRankModel", *, exact: bool) -> str:
+    """Command that trains a classifier like a model, with probabilities."""
+    spec = {name: value for name, value in model.kernel.to_spec().items() if name != "dim"}
+    own = [f"--{name} {value}" for name, value in spec.items() if name != "name"]
+    words = [f"--kernel {spec['name']}", *own] if spec["name"] in KERNELS else []
+    words += [f"--map {model.map_name}"] if model.map_name != model.kernel.default_map else []
+    words += [f"--C {model.certificates.C:g}"]
+    if exact and len(model.classes) > 2:
+        words.append(f"--multi-class {getattr(model, 'multi_class', 'ovo')}")
+    words += ["--probability"] if exact else [f"--rank {model.rows.shape[0]} --loss logistic"]
+    return f"dhsk train SAMPLES --labels LABELS {' '.join(words)} --out MODEL"
 
 
 def _samples_for(

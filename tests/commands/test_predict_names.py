@@ -17,6 +17,8 @@ import zarr
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
+from dhsk.models.files import load_model
+from dhsk.objects.places import parse_place
 
 N, DIM = 90, 14
 NAMES = [f"gene{i}" for i in range(DIM)]
@@ -253,6 +255,35 @@ def test_ids_come_from_a_column_of_a_table(run: Any, data: Any) -> None:
     assert list(table("o.csv").columns) == ["label"]
     code, _, err = run("predict", "m", "t.csv", "--id-column", "none", "--out", "o.csv")
     assert (code, "no column 'none'" in err) == (BAD_INPUT, True)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        ("--kernel", "gaussian", "--map", "scaled", "--C", 2),
+        ("--kernel", "polynomial", "--degree", 3),
+        ("--map", "projective", "--multi-class", "ovr"),
+        ("--rank", 20),
+    ],
+)
+def test_a_model_without_probabilities_says_how_to_train_one(
+    run: Any, data: Any, own: tuple[Any, ...]
+) -> None:
+    """The line that it prints trains the same kernel, map and C."""
+    X, y = data
+    np.save("x.npy", X)
+    Path("y.txt").write_text("\n".join(y))
+    words = ("train", "x.npy", "--labels", "y.txt")
+    assert run(*words, *own, "--out", "m")[0] == DONE
+    code, _, err = run("predict", "m", "x.npy", "--proba", "--out", "o.csv")
+    assert code == BAD_INPUT
+    line = err.splitlines()[-1].partition("that has by dhsk ")[2]
+    line = line.replace("SAMPLES", "x.npy").replace("LABELS", "y.txt").replace("MODEL", "p")
+    assert run(*shlex.split(line))[0] == DONE
+    first, second = load_model(parse_place("m", "m")), load_model(parse_place("p", "p"))
+    assert second.has_probabilities
+    assert (first.map_name, first.kernel.label) == (second.map_name, second.kernel.label)
+    assert pytest.approx(second.certificates.C, rel=1e-5) == first.certificates.C
 
 
 @pytest.mark.parametrize("classes", [2, 3])
