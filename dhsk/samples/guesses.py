@@ -198,6 +198,9 @@ class _Roles:
             names = [name for name, how in self.written.items() if how == words]
             if names:
                 yield "numbers", f"{listed(names, SHOWN)} with {words}: {way} to keep them"
+        if kinds := [name for name in self.dropped if _n_classes(self.columns[name]) > 1]:
+            way = f"pandas.get_dummies(table, columns={kinds[:SHOWN]!r}) makes numbers of them"
+            yield "words", f"{listed(kinds, SHOWN)}: left out, but {way}"
 
 
 def describe_table(words: str, table: Table, number: int, own_text: str = "") -> SamplesFile:
@@ -378,15 +381,16 @@ def _is_measured(values: list[Any]) -> bool:
 def _regression(table: Table, target: str, left: list[str], *, counts: bool) -> list[str]:
     """Lines of Python that fit the numbers of a column.
 
-    Measured on scikit-learn's diabetes: R² 0.49 both, 0.38 of ridge without its scaler and map.
+    Measured behind a scaler, R² of a Gaussian kernel and of directions: 0.47 and 0.49 on
+    scikit-learn's diabetes, 0.85 and 0.84 on 800 samples of Friedman 1, 0.92 and 0.87 on 2.
     """
     read = f"table = {table.in_pandas()}"
     fit = f".fit(table.drop(columns={[target, *left]!r}), table[{target!r}])"
-    given = "" if counts else "sphere_map='projective'"
-    models = f"dhsk.HeatKernelRidge({given})", f"dhsk.HeatGaussianProcessRegressor({given})"
+    models = ["dhsk.HeatKernelRidge()", "dhsk.HeatGaussianProcessRegressor()"]
     if not counts:
         scaled = "sklearn.pipeline.make_pipeline(sklearn.preprocessing.StandardScaler(), "
-        models = f"{scaled}{models[0]})", f"{scaled}{models[1]})"
+        given = "kernel='gaussian'", "sphere_map='projective'"
+        models = [f"{scaled}dhsk.HeatKernelRidge({one}))" for one in given]
     return [f"{read}; {model}{fit} in Python" for model in models]
 
 

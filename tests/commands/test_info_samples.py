@@ -227,17 +227,18 @@ def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> N
     """A target of many values is no classes; the lines run as they are printed."""
     x = np.random.default_rng(0).random((60, 3))
     frame = pd.DataFrame(x, columns=list("abc")).assign(
-        id=range(60), site="x", target=x.sum(axis=1)
+        id=range(60), site="x", place=list("uvw") * 20, target=x.sum(axis=1)
     )
     frame.to_csv("t.csv", index=False)
     frame.to_parquet("t.parquet")
     for name in ("t.csv", "t.parquet"):
         out = run("info", name)[1]
         assert "labels   perhaps target, numbers: a regression, in Python" in out
-        *_, ridge, process = out.splitlines()
-        assert "StandardScaler(), dhsk.HeatKernelRidge(sphere_map='projective')).fit(" in ridge
-        assert "dhsk.HeatGaussianProcessRegressor(sphere_map='projective')).fit(" in process
-        for line in (ridge, process):
+        assert "words    place: left out, but pandas.get_dummies(table, columns=['place'])" in out
+        *_, ridge, directions = out.splitlines()
+        assert "StandardScaler(), dhsk.HeatKernelRidge(kernel='gaussian')).fit(" in ridge
+        assert "dhsk.HeatKernelRidge(sphere_map='projective')).fit(" in directions
+        for line in (ridge, directions):
             code = line[8:].removesuffix(" in Python")
             exec(code, {"pandas": pd, "dhsk": dhsk, "sklearn": sklearn})
     counts = pd.DataFrame(np.random.default_rng(0).poisson(3.0, (60, 4)), columns=list("abcd"))
