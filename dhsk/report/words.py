@@ -7,7 +7,7 @@ from dhsk.results.columns import ONE_VS_REST, Cell, GridPoint, is_rest
 from dhsk.results.columns import penalty_text as penalty_text
 from dhsk.results.parts import Results
 
-LABEL_WIDTH = 34
+LABEL_WIDTH = 40
 """Longest name of a kernel in a figure, in characters; the tables have the full ones."""
 
 
