@@ -7,7 +7,7 @@ from dhsk.costs import Cost
 from dhsk.execution.workers import resources_of
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
-from dhsk.kernels import Kernel
+from dhsk.kernels import HeatKernel, Kernel
 from dhsk.nystrom.kept_values import UNKEPT_SECONDS
 from dhsk.objects.places import entries_of
 from dhsk.planning.fits import SUPPORT, exact_seconds, features_seconds, low_rank_seconds
@@ -55,7 +55,8 @@ def cost_of(
     first = [kernel for _, kernels in runs.runs for kernel in kernels]
     needs = [stages.engine.needs(kernels) for stages, kernels in runs.runs]
     stored = any(need.stored for need in needs)
-    tried = max(1, len(first)) + (SEARCHED * len(runs.runs) if look else 0)
+    timed = sum(any(isinstance(k, HeatKernel) for k in own) for _, own in runs.runs)
+    tried = max(1, len(first)) + (SEARCHED * timed if look else 0)
     searched, columns, ways = tried, grid.columns, grid.ways
     if rounds:
         families = {(number, k.name) for number, (_, own) in enumerate(runs.runs) for k in own}
