@@ -144,8 +144,12 @@ class Browser:
         png.write_bytes(base64.b64decode(shot["data"]))
 
     def value(self, expression: str) -> Any:
-        """Value of an expression in the page."""
-        answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """Value of an expression in the page, once that is not loading."""
+        for _ in range(100):
+            answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
+            if "exceptionDetails" not in answer:
+                break
+            sleep(0.05)
         return answer["result"]["value"]
 
     def wait_for_load(self) -> None:

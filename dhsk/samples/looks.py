@@ -140,7 +140,7 @@ def warn_of_repeated(samples: Samples) -> None:
     if count < _REPEATED * n:
         return
     rows = first_rows(samples)
-    if _whole(values_of(rows)) and rows.shape[1] < EMBEDDED:  # as of categories, and rare counts
+    if rows.shape[1] < EMBEDDED and not _is_continuous(rows):
         return
     warnings.warn(
         f"{samples.source}: {count:,} of {n:,} samples equal others, and folds may divide them: "
@@ -149,6 +149,13 @@ def warn_of_repeated(samples: Samples) -> None:
         InputWarning,
         stacklevel=frames_inside(),
     )
+
+
+def _is_continuous(rows: Rows) -> bool:
+    """Whether a column has nearly a value for each row; of categories and few counts none has."""
+    dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    distinct = len(np.unique(dense, axis=0))
+    return any(2 * len(np.unique(column)) >= distinct for column in dense.T)
 
 
 def warn_of_copied_labels(samples: Samples, y: Indices) -> None:

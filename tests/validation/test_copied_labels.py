@@ -93,7 +93,8 @@ def test_repeated_samples_are_warned_of() -> None:
     assert len(said) == 1
     groups = np.unique(X, axis=0, return_inverse=True)[1]
     dhsk.cross_validate(X, y, groups=groups, **grid)
-    dhsk.cross_validate(np.round(X), y, **grid)
+    few_counts = np.tile(rng.multinomial(4, [0.3, 0.3, 0.4], 40), (2, 1))
+    dhsk.cross_validate(few_counts / 4.0, y, **grid)
     few = np.concatenate([X[:40], X[:1] + 0.1, X[:1]])
     dhsk.cross_validate(few, np.arange(42) % 2, **grid)
     assert open_samples(few).n_repeated == 0  # none was read

@@ -152,9 +152,10 @@ def test_a_grid_leaves_out_what_did_not_converge() -> None:
     X, y = X[:100], (y[:100] > 4).astype(int)
     # Each twice, some with both labels: coefficients reach C, and rounding is 1e-16 of their sum.
     X, y = np.concatenate([X, X]), np.concatenate([y, np.where(np.arange(100) < 30, 1 - y, y)])
-    found = dhsk.cross_validate(
-        X, y, time_scale=0.5, C=[1e-3, 1e12], cv=3, fit=dhsk.Fitting(tol=1e-6)
-    )
+    with pytest.warns(dhsk.InputWarning, match="200 of 200 samples equal others"):
+        found = dhsk.cross_validate(
+            X, y, time_scale=0.5, C=[1e-3, 1e12], cv=3, fit=dhsk.Fitting(tol=1e-6)
+        )
     converged = {row["C"]: row["converged"] for row in found.summary_}
     assert converged == {1e-3: True, 1e12: False}
     assert found.best_["C"] == 1e-3
