@@ -112,9 +112,9 @@ class ExactEngine:
 
     def _plan_of(self, counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int) -> Share:
         """Plan of the fits of the grid; it decides whether they are solved on working sets."""
-        matrices, square = self._matrices, self._matrices.square
+        square = self._matrices.square
         given = isinstance(square, GramMatrix) and square.computed
-        may_compute = self._options.on_demand and matrices.can_compute
+        may_compute = self._options.on_demand and isinstance(square, Samples)
         whole, refused = None, None
         try:
             plan = plan_fits(counts, dtype, n_kernels, self._resources)
@@ -138,7 +138,7 @@ class ExactEngine:
             raise min(filter(None, (refused, error)), key=lambda one: one.needed) from None
         self._way = "working sets"
         if may_compute:
-            matrices.compute_on_demand()
+            self._matrices.compute_on_demand()
             self._options.report.expect_no_products()
         return plan
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 
 from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.lock import is_occupied
 from dhsk.execution.run import Run
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.derive import product_kernel
@@ -20,7 +19,6 @@ from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
 from dhsk.models.gram_source import KEPT_BYTES, GramSource
 from dhsk.models.sources import RowsShape
-from dhsk.objects.places import entries_of
 from dhsk.results.columns import KernelColumns
 from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.solvers.sources import ArraySource, Source
@@ -70,11 +68,6 @@ class KernelMatrices:
     def compute_on_demand(self) -> None:
         """Store no products from now on."""
         self._on_demand = True
-
-    @property
-    def can_compute(self) -> bool:
-        """Whether no products were asked for, and none are stored."""
-        return isinstance(self.square, Samples) and stores_nothing(self._options)
 
     @property
     def made(self) -> GramMatrix | None:
@@ -135,18 +128,13 @@ class KernelMatrices:
         return made is not None and not (made.computed and self.stores(kernel))
 
 
-def stores_nothing(run: Run) -> bool:
-    """Whether the folder for stores of products has none."""
-    store = run.store
-    return store is not None and not any(is_occupied(store / name) for name in entries_of(store))
-
-
 def keeps_rows(square: Square, grid: Grid, options: CvOptions) -> bool:
     """Whether problems of linear kernels are solved on rows in memory, without their matrix.
 
-    Small ones are not, as matrices have the smallest ball that contains the samples.
+    Small ones are not, as matrices have the smallest ball that contains the samples. What an
+    interrupted call has stored does not count: results would differ by it.
     """
-    if not isinstance(square, Samples) or not options.on_demand or not stores_nothing(options):
+    if not isinstance(square, Samples) or not options.on_demand:
         return False
     *_, most = (int(np.sort(grid.counts)[-2 if way == "ovo" else 0 :].sum()) for way in grid.ways)
     n, dim = square.shape

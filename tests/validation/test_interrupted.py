@@ -200,3 +200,25 @@ def test_cheap_kernels_come_first(digits: Any, monkeypatch: pytest.MonkeyPatch) 
     found = dhsk.cross_validate(X, y, time_scale=[0.5, 1.4, 0.7], C=1, cv=2)
     assert [row["time_scale"] for row in found.summary_] == [0.5, 1.4, 0.7]
     assert order == [1, 2, 0]
+
+
+@pytest.mark.parametrize("sphere_map", ["hyperspherical", "scaled"])
+def test_linear_kernels_are_solved_in_one_way(
+    digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sphere_map: Any
+) -> None:
+    """On rows, whose spread is that of some columns, also where an interrupt has left products."""
+    monkeypatch.setattr("dhsk.validation.matrices.FINE_SAMPLES", 20)
+    monkeypatch.setattr("dhsk.validation.matrices.SAMPLES_OF_ENTRY", 0)
+    monkeypatch.setattr("dhsk.validation.exact.SPREAD_COLUMNS", 10)
+    X, y, _ = digits
+    other: Any = "cosine" if sphere_map == "hyperspherical" else dhsk.GaussianKernel(9.0)
+    grid: dict[str, Any] = {
+        "kernels": [other, "linear"], "C": "auto", "cv": 3, "sphere_map": sphere_map
+    }  # fmt: skip
+    expected = dhsk.cross_validate(X, y, **grid)
+
+    left = tmp_path / "fits" / "gram" / "sample-1000"
+    left.mkdir(parents=True)
+    (left / "zarr.json").write_text("{}")
+    found = dhsk.cross_validate(X, y, **grid, out=tmp_path)
+    assert without_seconds(found) == without_seconds(expected)
