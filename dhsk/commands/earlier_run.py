@@ -105,8 +105,9 @@ def check_earlier(
     if differ:
         # By such options the number of features differs too, and by it the times of the kernels.
         if reading := _other_options(earlier.get(READING), options):
-            differ = [reading, *(name for name in differ if name not in ("kernels", "samples"))]
-        listed = ", ".join(name.replace("_", " ") for name in differ)
+            differ = [name for name in differ if name not in ("kernels", "samples")]
+        words = [name.replace("_", " ") for name in differ]
+        listed = ", ".join([reading, *words] if reading else words)
         raise InputError(f"{out} holds the results of a run with other {listed}: {way_out}")
     return samples is not None and settings.keys() <= earlier.keys()
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 PROBA: Final = option(
     "--proba",
     is_flag=True,
+    common=True,
     help="Write a probability of each class too; the likeliest may be another than the label.",
 )
 DECISION: Final = option(

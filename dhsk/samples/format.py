@@ -105,6 +105,7 @@ class SamplesFile:
         labels = "" if self.labels is None else f" --labels {self.labels}"
         known = labels if self.labels != "LABELS" else ""
         grid, one = WAYS.get(self.seems or "", ("", ""))
+        one = " --kernel gaussian --map scaled" if "scaled" in grid else one  # as of the grid
         return [
             f"dhsk cv {self.samples}{labels}{self.grouped}{self.options}{grid} --out found",
             f"dhsk plan {self.samples}{known}{self.grouped}{self.options}{one}",
@@ -125,9 +126,11 @@ def value_notes(
             return [("values", f"below 0 too, as z-scores are{way}")]
         case "logarithms":
             return [("values", f"log1p of counts, it seems{there or ': np.expm1 has counts'}")]
+        case None:
+            return []
     heavy = heavy_column(rows)
     if heavy is None:
-        return []
+        return [("values", "columns of different units, it seems: scale them (--map scaled)")]
     column, share = heavy
     name = column if names is None else names[column]
     said = f"column {name} has {share:.0%} of all: scale columns of other units (--map scaled)"

@@ -31,8 +31,8 @@ _LEAST: Final = 20
 _CLOSE: Final = 1e-3
 """Relative difference from a whole number, or from the same total, that float32 explains."""
 
-_REPEATED: Final = 0.05
-"""Least share of samples that equal others of which is warned."""
+_REPEATED, _FEWEST_REPEATED = 0.05, 10
+"""Least share, and number, of samples that equal others of which is warned."""
 
 _HEAVY: Final = 0.5
 """Least share of all values that a column has where its unit hides the others."""
@@ -74,8 +74,8 @@ def warn_of_looks(samples: Samples) -> None:
         column, share = heavy
         said = (
             f"have {share:.0%} of the sum of all values in {_named(samples, column)}, which hides "
-            "the others: if columns have different units, scale them first, as MinMaxScaler of "
-            "scikit-learn does"
+            "the others: if columns have different units, take a Gaussian kernel on scaled ones "
+            "(sphere_map='scaled'), or scale them first, as MinMaxScaler of scikit-learn does"
         )
     else:
         return
@@ -137,7 +137,7 @@ def warn_of_spread(samples: Samples) -> None:
 def warn_of_repeated(samples: Samples) -> None:
     """Warn of samples that equal others where that is no chance: folds may divide them."""
     count, n = samples.n_repeated, samples.shape[0]
-    if count < _REPEATED * n:
+    if count < max(_FEWEST_REPEATED, _REPEATED * n):
         return
     rows = first_rows(samples)
     if rows.shape[1] < EMBEDDED and not _is_continuous(rows):
@@ -208,7 +208,24 @@ def seems(rows: Rows) -> str | None:
         return "embeddings" if _in_most_columns(rows) else "z-scores"
     if _are_logarithms(rows):
         return "logarithms"
-    return None if heavy_column(rows) is None else "units"
+    return "units" if heavy_column(rows) is not None or _differ_in_spread(rows) else None
+
+
+def _differ_in_spread(rows: Rows) -> bool:
+    """Whether columns of a table that are no counts or proportions seem to have other units."""
+    values = values_of(rows)
+    if not isinstance(rows, np.ndarray) or not 3 <= rows.shape[1] < EMBEDDED:
+        return False
+    if _whole(values) or _same(_totals(rows)):
+        return False
+    spreads = rows.std(axis=0)
+    spreads = spreads[spreads > 0]
+    return bool(spreads.size > 1 and spreads.max() > _APART * spreads.min())
+
+
+_APART: Final = 20.0
+"""Least ratio of standard deviations of columns that tells other units: of iris it is 4, of breast
+cancer and wine thousands."""
 
 
 def map_by_looks(samples: Samples) -> MapName | None:
@@ -239,7 +256,7 @@ _SCALED: Final = "columns are scaled, for Gaussian and linear kernels"
 
 _MAPS: Final[Mapping[str | None, tuple[MapName, str]]] = {
     "z-scores": (SCALED, f"are below 0 too, as of z-scores: {_SCALED}"),
-    "units": (SCALED, f"are for the most part of one column, as of other units: {_SCALED}"),
+    "units": (SCALED, f"seem to be of columns in different units: {_SCALED}"),
     "embeddings": ("projective", "are below 0 too, as of embeddings: directions are compared"),
 }
 """Map of a default search, and why it is taken, by what samples seem to be."""

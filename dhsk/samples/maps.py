@@ -362,8 +362,8 @@ def _refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") 
             f"but the {name} map needs non-negative samples: {_CLIP if near else ''}take the "
             "projective map, for which only directions matter, as of embeddings (--map projective, "
             "sphere_map='projective'), or for z-scores and other columns a Gaussian kernel "
-            "(--kernel gaussian, kernel='gaussian', of cross_validate kernels=['gaussian']), in a "
-            "search on scaled columns (--map scaled, "
+            "(--kernel gaussian, kernel='gaussian', of cross_validate kernels=['gaussian']) on "
+            "scaled columns (--map scaled, "
             f"sphere_map='scaled'){'' if near else _COUNTS}",
         )
 

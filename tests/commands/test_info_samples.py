@@ -217,7 +217,7 @@ def test_signed_values_come_with_kernels_that_take_them(run: Any, here: None) ->
     for name in ("t.csv", "t.npy"):
         *_, cv, plan = run("info", name)[1].splitlines()
         assert cv.endswith("--map scaled --out found")
-        assert plan.endswith("--kernel gaussian")
+        assert plan.endswith("--kernel gaussian --map scaled")
         for line in (f"{cv} --overwrite --folds 2 --C 1", plan):
             code, _, err = run(*shlex.split(line.replace("LABELS", "LABELS.txt"))[2:])
             assert code == DONE, err

@@ -222,7 +222,7 @@ def zero_row(X: Any) -> None:
         (("predict", "m", "narrow.npy"), "narrow.npy has 11 features, but m was trained on 12"),
         (("predict", "x.npy", "t.npy"), "x.npy is no dhsk model"),
         (("predict", "none", "t.npy"), "there is no file none"),
-        (("predict", "m", "t.npy", "--proba"), "no probabilities: train one by dhsk train --prob"),
+        (("predict", "m", "t.npy", "--proba"), "no probabilities: train one .* --probability"),
         (("predict", "m", "t.npy", "--labels", "y.txt"), "80 labels for 40 samples"),
         (("predict", "m", "t.npy", "--labels", "n.txt"), "n.txt holds numbers, but the classes"),
     ],

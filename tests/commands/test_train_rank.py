@@ -75,9 +75,8 @@ def test_probabilities(table: Any, run: Any, samples: Any) -> None:
     np.testing.assert_allclose(found, expected.predict_proba(X), atol=1e-9)
     assert run(*TRAIN)[0] == DONE
     code, _, err = run("predict", "m", "x.npy", "--out", "q.csv", "--proba")
-    assert (code, "no probabilities: train one by dhsk train --loss logistic" in err) == (
-        BAD_INPUT, True,
-    )  # fmt: skip
+    assert (code, "no probabilities: train one that has by dhsk train " in err) == (BAD_INPUT, True)
+    assert "--loss logistic --out MODEL" in err
 
 
 def test_kernels_that_need_float64_get_it(run: Any, samples: Any) -> None:

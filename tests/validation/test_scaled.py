@@ -65,7 +65,8 @@ def test_the_default_search_has_widths_and_the_linear_kernel(wines: Any, tmp_pat
     ("looks", "expected", "said"),
     [
         ("z-scores", "scaled", "below 0 too, as of z-scores"),
-        ("units", "scaled", "for the most part of one column"),
+        ("units", "scaled", "of columns in different units"),
+        ("no heavy one", "scaled", "of columns in different units"),
         ("embeddings", "projective", "below 0 too, as of embeddings"),
     ],
 )
@@ -74,7 +75,12 @@ def test_a_default_search_takes_the_map_by_the_looks(
 ) -> None:
     """With a warning that names others; a map or a kernel of one's own is not changed."""
     X, y = wines
-    X = {"z-scores": X, "units": np.abs(X), "embeddings": np.tile(X - X.mean(axis=0), 4)}[looks]
+    X = {
+        "z-scores": X,
+        "units": np.abs(X),
+        "no heavy one": np.abs(X[:, :12]) + 50.0,
+        "embeddings": np.tile(X - X.mean(axis=0), 4),
+    }[looks]
     with pytest.warns(dhsk.InputWarning, match=rf"{said}.*--map {expected}; for proportions"):
         found = dhsk.cross_validate(X, y, cv=2, out=NO_METHODS)
     assert found.samples.sphere_map == expected
@@ -83,7 +89,7 @@ def test_a_default_search_takes_the_map_by_the_looks(
         with pytest.warns(dhsk.InputWarning, match="have 84% of the sum"):
             found = dhsk.cross_validate(X, y, **own)
         assert found.samples.sphere_map == "hyperspherical"
-    else:
+    elif looks != "no heavy one":
         with pytest.raises(dhsk.InputError, match="needs non-negative samples"):
             dhsk.cross_validate(X, y, **own)
 
