@@ -170,7 +170,7 @@ def test_numbers_with_commas_or_percents_are_told(run: Any, inside: None) -> Non
     assert out.endswith(f"next:   {line} in Python\n")
     exec(line, {"pandas": pd})
     out = run("info", "t_points.csv")[1]
-    assert "dhsk cv t_points.csv --labels t_points.csv:label --map scaled --out found\n" in out
+    assert "dhsk cv t_points.csv --labels t_points.csv:label --out found\n" in out
     table.drop(columns=["revenue", "units"]).assign(rate=[f"{k}%" for k in range(40)]).to_csv(
         "t.csv", index=False
     )
