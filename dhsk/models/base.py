@@ -23,7 +23,7 @@ Arrays = dict[str, NDArray[Any]]
 """Arrays of a model file by name."""
 
 
-_version = cache(version)  # which reads files each time: a fifth of a fit of few samples
+_version = cache(version)  # which reads files each time: a tenth of a fit of iris and more
 
 
 def training_notes(n_samples: int, source: str | None = None) -> dict[str, Any]:

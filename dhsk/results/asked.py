@@ -221,8 +221,8 @@ class Output:
         Whether to score common methods of scikit-learn on the same folds: of sparse counts
         `LinearSVC` on tf-idf and on square roots of proportions, of dense samples logistic
         regression and `SVC` on scaled columns, a random forest and boosted trees; too, of dense
-        compositions logistic regression on log-ratios, of 50 other columns and more that and
-        `SVC` on rows of length 1. None for those that take less than 10 s, half the seconds of the
+        compositions logistic regression on log-ratios, of other samples of 50 columns
+        and more logistic regression and `SVC` on rows of length 1. None for those that take less than 10 s, half the seconds of the
         kernels up to a minute, or a fifth of those, if no kernel was asked for.
 
     Examples
