@@ -222,8 +222,9 @@ class Output:
         `LinearSVC` on tf-idf and on square roots of proportions, of dense samples logistic
         regression and `SVC` on scaled columns, a random forest and boosted trees; too, of dense
         compositions logistic regression on log-ratios, of other samples of 50 columns
-        and more logistic regression and `SVC` on rows of length 1. None for those that take less than 10 s, half the seconds of the
-        kernels up to a minute, or a fifth of those, if no kernel was asked for.
+        and more logistic regression and `SVC` on rows of length 1. None for those that take less
+        than 10 s, half the seconds of the kernels up to a minute, or a fifth of those, if no kernel
+        was asked for.
 
     Examples
     --------

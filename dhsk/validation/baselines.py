@@ -4,7 +4,8 @@ Of counts of words, which are sparse, that is a linear SVM on tf-idf, or on the 
 proportions; of tables logistic regression and an SVM with a Gaussian kernel on scaled columns, a
 random forest and boosted trees. Beside these it is of compositions logistic regression on
 log-ratios, and of other wide tables, such as embeddings, logistic regression and an SVM on rows of
-length 1. Each setting is a candidate as every kernel at every C is one, so both are chosen by the same folds.
+length 1. Each setting is a candidate as every kernel at every C is one, so both are chosen by the
+same folds.
 """
 
 import math
