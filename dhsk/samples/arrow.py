@@ -75,11 +75,11 @@ class ArrowTable(Table):
         path = repr(str(self.origin.path))
         return f"pandas.read_{self.origin.suffix[1:]}({', '.join([path, *options])})"
 
-    def head(self, stride: int = RUN) -> dict[str, list[Any]]:
+    def head(self, stride: int = RUN, most: int = HEAD) -> dict[str, list[Any]]:
         """Values of each column in some rows, see `Table.head`; the first of a large file."""
         stride = stride if self.n_rows * len(self.names) <= _MOST_VALUES else RUN
         found: dict[str, list[Any]] = {name: [] for name in self.names}
-        wanted, first = list(islice(in_runs(range(self.n_rows), stride), HEAD)), 0
+        wanted, first = list(islice(in_runs(range(self.n_rows), stride), most)), 0
         for batch in self.batches(self.names, _BATCH):
             last = first + batch.num_rows
             rows = [row - first for row in wanted if first <= row < last]

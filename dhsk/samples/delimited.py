@@ -54,9 +54,9 @@ class CsvTable(Table):
         ]
         return f"pandas.read_csv({', '.join([repr(str(self.origin.path)), *own, *options])})"
 
-    def head(self, stride: int = RUN) -> dict[str, list[str]]:
+    def head(self, stride: int = RUN, most: int = HEAD) -> dict[str, list[str]]:
         """Fields of each column in some rows that are whole, see `Table.head`."""
-        some = islice(in_runs(self.records(), stride), HEAD)
+        some = islice(in_runs(self.records(), stride), most)
         rows = [row for row in some if len(row) == len(self.names)]
         return dict(zip(self.names, map(list, zip(*rows, strict=True)), strict=False))
 

@@ -20,6 +20,7 @@ from dhsk.samples.kinds import (
     is_numeric,
     is_vector,
     mean_length,
+    names_features,
     names_groups,
     number_of,
     present_of,
@@ -31,6 +32,9 @@ from dhsk.samples.tables import HEAD, RUN, TEXT_FIELD, Table, usual_id
 
 LONG: Final = 40
 """Mean number of characters from which a column is one of texts."""
+
+_MOST_VALUES: Final = 100_000
+"""Most values of a table that is looked at whole for gaps and words."""
 
 _FEWEST_MEASURED: Final = 10
 """Least number of rows that tell measurements from classes, and names of samples from others."""
@@ -65,15 +69,6 @@ _WAYS: Final = {
 _IN_PANDAS: Final = {"decimal commas": "decimal=','", "separators of thousands": "thousands=','"}
 """Options with which pandas reads them."""
 
-_OF_FEATURES: Final = frozenset(
-    {
-        "otu", "otu id", "otuid", "asv", "asv id", "feature", "features", "feature id", "featureid",
-        "taxon", "taxa", "taxonomy", "clade name", "gene", "genes", "gene id", "geneid",
-        "gene name", "gene symbol", "probe id", "protein id",
-    }
-)  # fmt: skip
-"""Names of the first column where rows are features, in lower case, without # and _."""
-
 
 def ids_in(table: Table, names: Sequence[str]) -> str | None:
     """Which of some columns that hold no numbers seems to name the samples; None if none does."""
@@ -86,6 +81,8 @@ class _Roles:
 
     columns: Mapping[str, list[Any]]
     """First values of each."""
+    more: Mapping[str, list[Any]]
+    """Values in all rows of a small table, and else the same."""
     own: Sequence[str]
     """Columns that do not hold numbers alone."""
     ids: str | None
@@ -102,15 +99,16 @@ class _Roles:
     def of(cls, table: Table, number: int, own_text: str) -> "_Roles":
         """Look at rows from all over the file, and of groups at all."""
         columns = table.head(max(RUN, RUN * number // HEAD))
+        more = table.head(most=number) if number * len(columns) <= _MOST_VALUES else columns
         vectors = (k for k, v in columns.items() if not own_text and v and is_vector(v[0]))
         vector = next(vectors, None)
-        own = [k for k, v in columns.items() if k != vector and not all(map(is_numeric, v))]
+        own = [k for k, v in more.items() if k != vector and not all(map(is_numeric, v))]
         called, group = _groups_of(table, number)
         own_ids = [name for name in own if name not in called]
         ids = _ids_of({k: v for k, v in columns.items() if k not in called}, own_ids)
         texts = [k for k in own if k not in (ids, group) and mean_length(columns[k]) >= LONG]
         text = TEXT_FIELD if TEXT_FIELD in own else next(iter(texts), None)
-        how = {name: how_written(columns[name], table.delimiter or ",") for name in own}
+        how = {name: how_written(more[name], table.delimiter or ",") for name in own}
         written = {name: words for name, words in how.items() if words}
         none = {text, vector, ids, *called, *texts, *written, *_dummies(columns)}
         labels = _labels_of({k: v for k, v in columns.items() if k not in none})
@@ -118,7 +116,7 @@ class _Roles:
         labels += [name for name in _labels_of(classes) if name not in labels]
         if text and group and not labels:  # the subject of a text, not one who was examined
             labels, group = [group], None
-        return cls(columns, own, ids, group, text, vector, written, labels)
+        return cls(columns, more, own, ids, group, text, vector, written, labels)
 
     @property
     def label(self) -> str | None:
@@ -128,7 +126,7 @@ class _Roles:
     @property
     def unlabelled(self) -> bool:
         """Whether labels are absent, rather than a class such as None."""
-        values = [] if self.label is None else self.columns[self.label]
+        values = [] if self.label is None else self.more[self.label]
         return any(v.strip() == "" if isinstance(v, str) else is_gap(v) for v in values)
 
     @property
@@ -146,14 +144,14 @@ class _Roles:
     @property
     def empty(self) -> list[str]:
         """Those of few values, which are left out."""
-        lengths = {name: len(present_of(self.columns[name])) for name in self.others}
-        return [name for name, n in lengths.items() if 2 * n <= len(self.columns[name])]
+        lengths = {name: len(present_of(self.more[name])) for name in self.others}
+        return [name for name, n in lengths.items() if 2 * n <= len(self.more[name])]
 
     @property
     def gaps(self) -> list[str]:
         """Columns of numbers with gaps."""
         others = (name for name in self.others if name not in self.empty)
-        return [k for k in others if all(map(is_numeric, present_of(self.columns[k])))]
+        return [k for k in others if all(map(is_numeric, present_of(self.more[k])))]
 
     @property
     def dropped(self) -> list[str]:
@@ -181,24 +179,26 @@ class _Roles:
     def rows_of_features(self) -> Iterator[tuple[str, str]]:
         """What keeps columns from being features, for people."""
         if self.gaps:
-            lists = [self.columns[name] for name in self.gaps]
+            lists = [self.more[name] for name in self.gaps]
             n = sum(any(map(is_gap, row)) for row in zip(*lists, strict=True))
             columns = f"{len(self.gaps):,} column{'s' if len(self.gaps) > 1 else ''}"
+            whole = self.more is not self.columns
+            whose = f"{len(lists[0]):,} rows" if whole else f"the {len(lists[0]):,} rows looked at"
             yield (
                 "gaps",
-                f"{n:,} of the {len(lists[0]):,} rows looked at have some, in {columns} "
+                f"{n:,} of {whose} have some, in {columns} "
                 f"({listed(self.gaps, SHOWN)}). dhsk takes none: fill them in first, as "
                 "SimpleImputer of scikit-learn does",
             )
         if self.unlabelled:
-            yield "gaps", f"rows without {self.label} among those looked at: leave them out first"
+            yield "gaps", f"rows without {self.label}: leave them out first"
         if self.empty:
             yield "empty", f"{listed(self.empty, SHOWN)}: left out, as half of the rows or more are"
         for words, way in _WAYS.items():
             names = [name for name, how in self.written.items() if how == words]
             if names:
                 yield "numbers", f"{listed(names, SHOWN)} with {words}: {way} to keep them"
-        if kinds := [name for name in self.dropped if _n_classes(self.columns[name]) > 1]:
+        if kinds := [name for name in self.dropped if _n_classes(self.more[name]) > 1]:
             way = f"pandas.get_dummies(table, columns={kinds[:SHOWN]!r}) makes numbers of them"
             yield "words", f"{listed(kinds, SHOWN)}: left out, but {way}"
 
@@ -220,7 +220,8 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         *found.rows(),
     ]
     seen = f"features by the name {table.names[0]}: samples must be rows, so transpose the table"
-    rows += [("each row", seen)] if label is None and text is None and names_features(table) else []
+    if label is None and text is None and names_features(table.names[0]):
+        rows.append(("each row", seen))
     options, values, alone = "", None, False
     if text is None:
         rows += found.rows_of_features()
@@ -250,7 +251,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         facts=facts,
     )  # fmt: skip
     if text is None and (line := _as_it_is_read(table, found)):
-        kept = described.following if found.label is None and names_features(table) else []
+        kept = described.following if found.label is None and names_features(table.names[0]) else []
         return replace(described, python=[line, *(kept if ".T.to_csv" in line else [])])
     if not found.measured:
         return described
@@ -268,14 +269,14 @@ def _as_it_is_read(table: Table, found: _Roles) -> str | None:
         ways = ", ".join(_IN_PANDAS[words] for words in sorted(commas))
         return f"{table.in_pandas(ways)}.to_csv('{stem}_points.csv'{index}) in Python"
     if found.gaps or found.unlabelled:
-        if any("?" in map(str, found.columns[name]) for name in found.gaps):
+        if any("?" in map(str, found.more[name]) for name in found.gaps):
             options = ["na_values='?'"]
         filled = f"{stem}_filled.csv"
         kept = f".dropna(subset={[found.label]!r})" if found.unlabelled else ""
         line = f"table = {table.in_pandas(*options)}{kept}; "
         line += f"table.fillna(table.median(numeric_only=True)).to_csv('{filled}'{index})"
         return f"{line} in Python, then dhsk info {quote(filled)}"
-    if found.label is None and names_features(table):
+    if found.label is None and names_features(table.names[0]):
         return f"{table.in_pandas('index_col=0')}.T.to_csv('{stem}_samples.csv') in Python"
     return None
 
@@ -315,11 +316,6 @@ def _dummies(columns: Mapping[str, list[Any]]) -> set[str]:
             sum(map(number_of, row)) == 1 for row in zip(*(columns[k] for k in names), strict=True)
         )
     }
-
-
-def names_features(table: Table) -> bool:
-    """Whether the first column seems to name features, so that samples are columns."""
-    return table.names[0].lower().replace("_", " ").strip("# ") in _OF_FEATURES
 
 
 def _ids_of(columns: Mapping[str, list[Any]], own: Sequence[str]) -> str | None:

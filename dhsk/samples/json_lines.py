@@ -40,9 +40,9 @@ class JsonTable(Table):
         path = repr(str(self.origin.path))
         return f"pandas.read_json({', '.join([path, 'lines=True', *options])})"
 
-    def head(self, stride: int = RUN) -> dict[str, list[Any]]:
+    def head(self, stride: int = RUN, most: int = HEAD) -> dict[str, list[Any]]:
         """Values of each field in some rows, see `Table.head`."""
-        records = list(islice(in_runs(_records(self.origin), stride), HEAD))
+        records = list(islice(in_runs(_records(self.origin), stride), most))
         return {name: [record.get(name) for record in records] for name in self.names}
 
     def label_column(self) -> str | None:

@@ -16,6 +16,15 @@ _OF_GROUPS: Final = frozenset(
 )  # fmt: skip
 """Names of a column whose values are groups of samples, in lower case, without "id"."""
 
+_OF_FEATURES: Final = frozenset(
+    {
+        "otu", "otu id", "otuid", "asv", "asv id", "feature", "features", "feature id", "featureid",
+        "taxon", "taxa", "taxonomy", "clade name", "gene", "genes", "gene id", "geneid",
+        "gene name", "gene symbol", "probe id", "protein id",
+    }
+)  # fmt: skip
+"""Names of the first column where rows are features, in lower case, without # and _."""
+
 FEWEST_GROUPS: Final = 10
 """Least number of groups, two in each of five folds; columns of fewer may hold the labels."""
 
@@ -25,6 +34,11 @@ STAY_TOGETHER: Final = "rows of one value stay in one fold (--groups)"
 def names_groups(name: str) -> bool:
     """Whether a column is called as groups of samples are."""
     return name.lower().replace("_", " ").removesuffix("id").strip() in _OF_GROUPS
+
+
+def names_features(name: str) -> bool:
+    """Whether the first column seems to name features, so that samples are columns."""
+    return name.lower().replace("_", " ").strip("# ") in _OF_FEATURES
 
 
 def how_written(values: list[Any], delimiter: str) -> str | None:

@@ -84,8 +84,8 @@ class Table(ABC):
         """Call of pandas that reads the file, with some options."""
 
     @abstractmethod
-    def head(self, stride: int = RUN) -> dict[str, list[Any]]:
-        """Values of each column in `HEAD` rows: the first `RUN` of every `stride`.
+    def head(self, stride: int = RUN, most: int = HEAD) -> dict[str, list[Any]]:
+        """Values of each column in `most` rows: the first `RUN` of every `stride`.
 
         A file may be sorted, so that its first rows are of one class, or have its classes in turn,
         so that every second row is.
