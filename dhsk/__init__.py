@@ -164,6 +164,18 @@ __all__ = [
 ]  # fmt: skip
 
 
+_OF_SCIKIT_LEARN = {
+    "GaussianProcessRegressor": "HeatGaussianProcessRegressor",
+    "GridSearchCV": "cross_validate",
+    "KernelPCA": "HeatKernelPCA",
+    "KernelRidge": "HeatKernelRidge",
+    "LinearSVC": "SVC(kernel='linear')",
+    "Nystroem": "NystromFeatures",
+    "cross_val_score": "cross_validate",
+}
+"""What scikit-learn's names are called here."""
+
+
 def __getattr__(name: str) -> Any:
     """Load a public name from its home, or the version, at first use."""
     if name == "__version__":
@@ -173,7 +185,15 @@ def __getattr__(name: str) -> Any:
     for home, names in _HOME.items():
         if name in names:
             return getattr(import_module(f"dhsk.{home}"), name)
-    raise AttributeError(f"module 'dhsk' has no attribute {name!r}")
+    said = f"module 'dhsk' has no attribute {name!r}"
+    raise AttributeError(said if name.startswith("_") else said + _did_you_mean(name))
+
+
+def _did_you_mean(name: str) -> str:
+    from difflib import get_close_matches
+
+    meant = _OF_SCIKIT_LEARN.get(name) or next(iter(get_close_matches(name, __all__, 1, 0.8)), "")
+    return f": did you mean {meant}?" if meant else ""
 
 
 def __dir__() -> list[str]:

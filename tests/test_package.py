@@ -34,6 +34,18 @@ def test_unknown_name_is_an_attribute_error() -> None:
         dhsk.HeatKernle  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("GridSearchCV", "cross_validate"), ("HeatSVM", "HeatSVC"), ("compute_grams", "compute_gram")],
+)
+def test_a_name_of_scikit_learn_or_nearly_ours_says_which_is_meant(name: str, meant: str) -> None:
+    """Others get no guess."""
+    with pytest.raises(AttributeError, match=f"{name}': did you mean {meant}\\?$"):
+        getattr(dhsk, name)
+    with pytest.raises(AttributeError, match=r"'Forest'$"):
+        dhsk.Forest  # noqa: B018
+
+
 def test_version_is_that_of_the_distribution() -> None:
     """One place holds the version."""
     assert dhsk.__version__ == version("dhsk")

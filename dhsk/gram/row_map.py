@@ -1,6 +1,6 @@
 """Map of samples to the rows of a kernel: checked, mapped, in the type of the products."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
@@ -16,6 +16,7 @@ from dhsk.progress import Progress
 from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, apply_map, of_counts
 from dhsk.samples.clipped import ClippedSamples
 from dhsk.samples.looks import warn_of_logarithms
+from dhsk.samples.refusals import naming
 from dhsk.samples.scan import rows_within
 from dhsk.samples.weighted import weigh
 from dhsk.units import format_bytes
@@ -148,14 +149,14 @@ class RowMap:
         try:
             return self.anew()(block[inside], first)
         except InputError:  # it counts rows among these; mapping the whole block names the row
-            return self.named(samples.source, block, first)[inside]
+            return self.named(samples.source, block, first, samples.feature_names)[inside]
 
-    def named(self, source: str, block: Rows, first_row: int) -> Rows:
-        """Map a block as `__call__` does; errors name the source of the samples."""
-        try:
+    def named(
+        self, source: str, block: Rows, first_row: int, features: Sequence[str] | None = None
+    ) -> Rows:
+        """Map a block as `__call__` does; errors name the source of the samples, and a feature."""
+        with naming(source, features):
             return self(block, first_row)
-        except InputError as error:
-            raise InputError(f"{source}: {error}") from None
 
     def bytes_of(self, samples: Samples) -> int:
         """Peak memory of `all_of`, in bytes, besides a few blocks."""

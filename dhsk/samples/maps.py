@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 from dhsk.arrays import Indices, Rows
 from dhsk.errors import InputError
 from dhsk.kernels.centre import with_all_entries, with_centres
-from dhsk.kernels.rows import place_of
 from dhsk.samples.images import (
     MapToSphere,
     directions,
@@ -20,10 +19,10 @@ from dhsk.samples.images import (
     peaks_of,
     roots_of_shares,
     sqrt_shares,
-    values_of,
 )
 from dhsk.samples.log_ratios import log_ratios, most_entries
 from dhsk.samples.memory import from_memory
+from dhsk.samples.refusals import refuse_negative, refuse_nonfinite
 from dhsk.samples.zeros import ZeroRows, ZeroRule
 
 SphereMap: TypeAlias = str
@@ -42,17 +41,6 @@ MAPS: Final[Mapping[SphereMap, MapToSphere]] = {
     "identity": MapToSphere("rows as they are", lambda block: block),
 }
 """Maps by name, as in `sphere_map` and --map."""
-
-_JUST_BELOW: Final = 0.1
-"""Few negative values above minus this share of the largest value are probably rounding, or samples
-of a scaler that was fitted to others; then the message advises to clip them."""
-
-_FEW: Final = 0.05
-"""Largest share of such values: of z-scores about half are negative."""
-
-_CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled like others), or "
-
-_COUNTS: Final = "; if these were counts once, AnnData has them in layers/counts or raw/X"
 
 
 def parse_sphere_map(name: object, *others: str) -> SphereMap:
@@ -276,8 +264,8 @@ def multinomial_map(X: ArrayLike | Any, alpha: float) -> Rows:
     if alpha == 0:
         return hyperspherical_map(X)
     block = _rows(X)
-    _refuse_nonfinite(block, 0)
-    _refuse_negative(block, 0)
+    refuse_nonfinite(block, 0)
+    refuse_negative(block, 0)
     counts = block.toarray() if isinstance(block, csr_array) else block
     scale = exact_scale(np.maximum(counts.max(axis=1), alpha))[:, None]
     return sqrt_shares(counts * scale + alpha * scale, counts)
@@ -308,12 +296,12 @@ def apply_map(
 
 def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows) -> Indices:
     """Refuse rows without an image (see `apply_map`); return the all-zero rows, ascending."""
-    _refuse_nonfinite(block, first_row)
+    refuse_nonfinite(block, first_row)
     if name == "identity":
         return np.zeros(0, np.intp)
     counts = map_of(name).counts
     if counts:
-        _refuse_negative(block, first_row, name)
+        refuse_negative(block, first_row, name)
     zero = np.flatnonzero(peaks_of(block) == 0)
     if zero.size and zero_rows.rule == "error":
         total = "X" if counts else "abs(X)"
@@ -341,37 +329,3 @@ def _map_and_warn(name: SphereMap, X: ArrayLike | Any, zero_rule: ZeroRule) -> R
 def _rows(X: ArrayLike | Any) -> Rows:
     samples = from_memory(X)
     return next(samples.blocks(samples.shape[0]))
-
-
-def _refuse_nonfinite(block: Rows, first_row: int) -> None:
-    wrong = np.flatnonzero(~np.isfinite(values_of(block)))
-    if wrong.size:
-        _refuse(block, wrong[0], first_row, "but samples must be finite: drop it or fill it in")
-
-
-def _refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") -> None:
-    values = values_of(block)
-    wrong = np.flatnonzero(values < 0)
-    if wrong.size:
-        few = wrong.size <= max(1.0, _FEW * values.size)
-        near = few and -values.min() <= _JUST_BELOW * values.max()
-        _refuse(
-            block,
-            wrong[0],
-            first_row,
-            f"but the {name} map needs non-negative samples: {_CLIP if near else ''}take the "
-            "projective map, for which only directions matter, as of embeddings (--map projective, "
-            "sphere_map='projective'), or for z-scores and other columns a Gaussian kernel "
-            "(--kernel gaussian, kernel='gaussian', of cross_validate kernels=['gaussian']) on "
-            "scaled columns (--map scaled, "
-            f"sphere_map='scaled'){'' if near else _COUNTS}",
-        )
-
-
-def _refuse(block: Rows, position: np.intp, first_row: int, reason: str) -> NoReturn:
-    """Refuse the entry at a flat position of `values_of`."""
-    row, column = place_of(block, int(position))
-    value = values_of(block).reshape(-1)[position]
-    raise InputError(
-        f"row {first_row + row}, column {column} (counted from 0) holds {value}, {reason}"
-    )

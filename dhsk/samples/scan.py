@@ -16,6 +16,7 @@ from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.images import row_norms
 from dhsk.samples.maps import SphereMap, check_rows, map_of
+from dhsk.samples.refusals import naming
 from dhsk.samples.zeros import ZeroRows
 
 UNIT_TOLERANCE = 1e-6
@@ -73,14 +74,12 @@ def scan(
     with ThreadPoolExecutor(1) as other:  # a block is hashed while the next is read and checked
         hashed = other.submit(lambda: None)
         for block in samples.blocks(rows_within(samples, _BLOCK_BYTES)):
-            try:
+            with naming(samples.source, samples.feature_names):
                 zeros += len(check_rows(sphere_map, block, done, zero_rows))
                 if unit and sphere_map == "identity":
                     _check_unit(block, done)
                 if check is not None:
                     check(block, done)
-            except InputError as error:
-                raise InputError(f"{samples.source}: {error}") from None
             hashed.result()
             hashed = other.submit(fingerprint.update, block)
             if isinstance(block, csr_array):

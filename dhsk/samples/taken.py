@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from dhsk.arrays import Indices, Rows, numbered, stacked
-from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.readers import open_samples
+from dhsk.samples.refusals import naming
 from dhsk.samples.scan import rows_within
 
 _BLOCK_BYTES = 16 * 2**20
@@ -23,10 +23,8 @@ def taken(samples: Samples, members: Indices, check: Callable[[Rows, int], objec
     """
     parts: list[Any] = []
     for first, block in numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES))):
-        try:
+        with naming(samples.source, samples.feature_names):
             check(block, first)
-        except InputError as error:
-            raise InputError(f"{samples.source}: {error}") from None
         own = members[slice(*np.searchsorted(members, [first, first + block.shape[0]]))]
         parts.append(block[own - first])
     return replace(

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows, numbered
-from dhsk.errors import InputError
 from dhsk.samples.base import Samples, WrappedSamples, csr_block
 from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
+from dhsk.samples.refusals import naming
 from dhsk.samples.scan import rows_within
 from dhsk.samples.zeros import ZeroRows
 
@@ -79,7 +79,8 @@ def means_and_factors(samples: Samples, used: Any) -> Floats:
     sums, squares = np.zeros((2, used.shape[1], samples.shape[1]))
     for begin, block in numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES))):
         own = used[begin : begin + block.shape[0]].astype(np.float64)
-        _refuse_nonfinite(samples.source, block, begin)
+        with naming(samples.source, samples.feature_names):
+            check_rows("identity", block, begin, ZeroRows())
         if isinstance(block, csr_array):
             sums += (block.T @ own).T
             squares += (block.power(2).T @ own).T
@@ -92,13 +93,6 @@ def means_and_factors(samples: Samples, used: Any) -> Floats:
     constant = variances <= rounding * variances + (rounding * (means + shift)) ** 2
     factors = np.where(constant, 1.0, 1.0 / np.sqrt(np.where(constant, 1.0, variances)))
     return np.stack([np.zeros_like(means) if samples.is_sparse else means + shift, factors], axis=1)
-
-
-def _refuse_nonfinite(source: str, block: Rows, first_row: int) -> None:
-    try:
-        check_rows("identity", block, first_row, ZeroRows())
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from None
 
 
 def weigh(block: Rows, weights: Floats) -> Rows:

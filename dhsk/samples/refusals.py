@@ -1,0 +1,91 @@
+"""Refusals of values that no map takes: NaN, infinity, and those below 0 where counts are meant."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import numpy as np
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError
+from dhsk.kernels.rows import place_of
+from dhsk.samples.images import values_of
+from dhsk.samples.names import shown
+
+_JUST_BELOW: Final = 0.1
+"""Few negative values above minus this share of the largest value are probably rounding, or samples
+of a scaler that was fitted to others; then the message advises to clip them."""
+
+_FEW: Final = 0.05
+"""Largest share of such values: of z-scores about half are negative."""
+
+_CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled like others), or "
+
+_CODE: Final = "if this is a code for what is missing, fill it in first; else "
+
+_COUNTS: Final = "; if these were counts once, AnnData has them in layers/counts or raw/X"
+
+
+def refuse_nonfinite(block: Rows, first_row: int) -> None:
+    """Refuse NaN and infinity."""
+    wrong = np.flatnonzero(~np.isfinite(values_of(block)))
+    if wrong.size:
+        reason = "but samples must be finite: drop it or fill it in"
+        raise ValueRefusedError.at(block, int(wrong[0]), first_row, reason)
+
+
+def refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") -> None:
+    """Refuse values below 0, which a map of counts or proportions does not take."""
+    values = values_of(block)
+    wrong = np.flatnonzero(values < 0)
+    if not wrong.size:
+        return
+    few = wrong.size <= max(1.0, _FEW * values.size)
+    near = few and -values.min() <= _JUST_BELOW * values.max()
+    below = np.unique(values.reshape(-1)[wrong])
+    coded = few and below.size == 1 and below[0] % 1 == 0
+    raise ValueRefusedError.at(
+        block,
+        int(wrong[0]),
+        first_row,
+        f"but the {name} map needs non-negative samples: {_CODE if coded else ''}"
+        f"{_CLIP if near else ''}take the projective map, for which only directions matter, as of "
+        "embeddings (--map projective, sphere_map='projective'), or for z-scores and other columns "
+        "a Gaussian kernel (--kernel gaussian, kernel='gaussian', of cross_validate "
+        "kernels=['gaussian']) on scaled columns (--map scaled, "
+        f"sphere_map='scaled'){'' if near else _COUNTS}",
+    )
+
+
+class ValueRefusedError(InputError):
+    """A value of samples that cannot be mapped, with its column, counted from 0."""
+
+    column: int
+
+    @classmethod
+    def at(cls, block: Rows, position: int, first_row: int, reason: str) -> "ValueRefusedError":
+        """Refusal of the entry at a flat position of `values_of`."""
+        row, column = place_of(block, position)
+        value = values_of(block).reshape(-1)[position]
+        place = f"row {first_row + row}, column {column} (counted from 0)"
+        error = cls(f"{place} holds {value}, {reason}")
+        error.column = column  # an attribute, so that workers can send it
+        return error
+
+    def of(self, names: Sequence[str] | None) -> str:
+        """Message with the name of the column, if there are names."""
+        place = f"column {self.column} "
+        if names is None:
+            return str(self)
+        return str(self).replace(place, f"{place}{shown(names[self.column])} ", 1)
+
+
+@contextmanager
+def naming(source: str, features: Sequence[str] | None = None) -> Iterator[None]:
+    """Context in which refusals name the source of samples, and the feature if it has a name."""
+    try:
+        yield
+    except ValueRefusedError as error:
+        raise InputError(f"{source}: {error.of(features)}") from None
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None

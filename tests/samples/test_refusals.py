@@ -1,0 +1,56 @@
+"""Refusals of values name the column, and ask whether one is a code for what is missing."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dhsk
+from dhsk.samples.refusals import ValueRefusedError
+
+
+def _counts(value: float) -> pd.DataFrame:
+    counts = np.random.default_rng(0).poisson(5.0, (100, 4)).astype(float)
+    counts[70, 2] = value
+    return pd.DataFrame(counts, columns=list("abcd"))
+
+
+@pytest.mark.parametrize("door", ["fit", "fit_samples", "gram", "search", "scaled"])
+def test_the_column_is_named(tmp_path: Path, door: str) -> None:
+    """Where samples have names of features, whoever refuses a value says that of its column."""
+    value = np.inf if door == "scaled" else -1.0
+    table, y, path = _counts(value), ["u", "v"] * 50, tmp_path / "t.parquet"
+    table.to_parquet(path)
+    doors: dict[str, Any] = {
+        "fit": lambda: dhsk.HeatSVC().fit(table, y),
+        "fit_samples": lambda: dhsk.HeatSVC().fit_samples(str(path), y),
+        "gram": lambda: dhsk.compute_gram(str(path), dhsk.HeatKernel.at_scale(4, 1.0)),
+        "search": lambda: dhsk.cross_validate(str(path), y),
+        "scaled": lambda: dhsk.cross_validate(str(path), y, sphere_map="scaled"),
+    }
+    with pytest.raises(dhsk.InputError, match=r"row 70, column 2 'c' \(counted from 0\) holds"):
+        doors[door]()
+
+
+def test_a_code_for_what_is_missing_is_asked_for() -> None:
+    """One whole value below 0 may be one; several values, and fractions, are none."""
+    code = "if this is a code for what is missing, fill it in first"
+    coded = np.array([[1.0, 2.0], [3.0, -99.0], *[[4.0, 5.0]] * 40])
+    with pytest.raises(dhsk.InputError, match=code):
+        dhsk.hyperspherical_map(coded)
+    for others in ([-0.5], [-99.0, -1.0]):
+        coded[2 : 2 + len(others), 1] = others
+        coded[1, 1] = 2.0
+        with pytest.raises(dhsk.InputError, match=r"non-negative samples: (?!if this is a code)"):
+            dhsk.hyperspherical_map(coded)
+
+
+def test_workers_can_send_it() -> None:
+    """It keeps its column where it was pickled; names that are longer than a line are cut."""
+    error = ValueRefusedError.at(np.array([[1.0, np.nan]]), 1, 6, "but")
+    sent = pickle.loads(pickle.dumps(error))
+    assert sent.of(["a", "b"]) == "row 6, column 1 'b' (counted from 0) holds nan, but"
+    assert sent.of(None) == "row 6, column 1 (counted from 0) holds nan, but"
