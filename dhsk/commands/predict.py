@@ -17,7 +17,13 @@ from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, say_cost_of
 from dhsk.commands.earlier_run import TABLES
-from dhsk.commands.inputs import check_out, open_samples_of, own_label_column, read_labels_of
+from dhsk.commands.inputs import (
+    check_out,
+    names_in_table,
+    open_samples_of,
+    own_label_column,
+    read_labels_of,
+)
 from dhsk.commands.options import KERNELS, Cluster, cluster_options, labels_option, out_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.commands.reading import Reading, reading_options
@@ -33,7 +39,7 @@ from dhsk.samples import Samples, Vectorizer
 from dhsk.samples.arrow import ARROW
 from dhsk.samples.csv_tables import usual_id_column
 from dhsk.samples.h5ad import NewColumn
-from dhsk.samples.names import in_order
+from dhsk.samples.names import in_order, refuse_others
 
 if TYPE_CHECKING:
     from dhsk.models.exact import SvcModel
@@ -205,6 +211,10 @@ def _samples_for(
             f"{table.of_texts} were chosen in training, and {model} has kept them: leave them out"
         )
     like = () if loaded.vectorizer is not None else loaded.feature_names or ()
+    columns = names_in_table(samples, table) or ()
+    if set(like) & set(columns) and set(like) - set(columns):  # text in others would be refused
+        none = {*table.drop_columns, *own_label_column(samples, labels), table.id_column}
+        refuse_others(samples, [name for name in columns if name not in none], like, str(model))
     opened = open_samples_of(samples, table, labels, loaded.dim, loaded.vectorizer, like=like)
     if opened.vectorizer is not None and loaded.vectorizer is None:
         raise InputError(

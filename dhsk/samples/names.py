@@ -67,9 +67,7 @@ def in_order(
         return samples
     if tuple(names) == own:
         return samples
-    missing, unknown = _beyond(names, own), _beyond(own, names)
-    if missing or unknown:
-        raise InputError(_difference(samples.source, of, len(names), missing, unknown))
+    refuse_others(samples.source, own, names, of)
     twice = [name for name, count in Counter(own).items() if count > 1]
     if twice:
         raise InputError(
@@ -79,6 +77,13 @@ def in_order(
     place = {name: column for column, name in enumerate(own)}
     columns = np.array([place[name] for name in names], dtype=np.intp)
     return ReorderedSamples(samples, columns, feature_names=tuple(names))
+
+
+def refuse_others(source: str, own: Sequence[str], names: Sequence[str], of: str) -> None:
+    """InputError that lists the first ones if `own` names are not `names`, those of `of`."""
+    missing, unknown = _beyond(names, own), _beyond(own, names)
+    if missing or unknown:
+        raise InputError(_difference(source, of, len(names), missing, unknown))
 
 
 def table_in_order(X: Any, names: Sequence[str] | None) -> Any:

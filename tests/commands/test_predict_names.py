@@ -111,6 +111,11 @@ def test_missing_and_unknown_columns_are_refused_by_name(run: Any, data: Any) ->
     assert "has 1 feature that m does not know (gene33)" in err
     assert "--drop-column NAME" in err
     assert not Path("o.csv").exists()
+    frame.rename(columns={"gene3": "gene33"}).assign(sex="f", type=y).to_csv("o.csv", index=False)
+    code, _, err = run("predict", "m", "o.csv", "--labels", "o.csv:type", "--out", "p.csv")
+    assert (code, err.count("\n")) == (BAD_INPUT, 1)  # not of the text, which is no feature
+    assert "o.csv lacks 1 of the 14 features of m (gene3) and has 2 features that m does not" in err
+    assert "not know (gene33, sex)" in err
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
