@@ -181,6 +181,16 @@ def test_methods_may_take_a_part_of_the_run() -> None:
     assert {spent: baselines.allowed_seconds(spent) for spent in allowed} == allowed
 
 
+@pytest.mark.parametrize(("n", "more"), [(178, 2.1), (1797, 7.8), (100_000, 50.0)])
+def test_the_cost_of_a_small_table_has_no_more_than_methods_take(n: int, more: float) -> None:
+    """And of a large one what they may; what was asked for is not said, as it is not known."""
+    samples = dhsk.open_samples(np.ones((n, 64 if n > 178 else 13)))
+    cost = Cost("", 100.0, 0, 0, 0)
+    told = baselines.with_methods(lambda: cost, samples, None).seconds
+    assert told == pytest.approx(100.0 + more, rel=0.01)
+    assert baselines.with_methods(lambda: cost, samples, False) == cost
+
+
 def test_boosting_that_stops_is_not_counted_as_if_it_went_on() -> None:
     """From 10,000 samples on scikit-learn's stops by itself; so does the small fit for them."""
     (boosting,) = [one for one in methods.OF_TABLES if one.name.startswith("HistGradient")]
