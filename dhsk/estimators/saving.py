@@ -13,7 +13,14 @@ from dhsk.estimators.documentation import describe
 from dhsk.kernels import Kernel
 from dhsk.models.files import FittedState, Loaded, load_any, read_by, save_fitted
 from dhsk.objects.places import Place
-from dhsk.samples.memory import as_table, refuse_anndata, refuse_gram, refuse_lists, refuse_texts
+from dhsk.samples.memory import (
+    as_table,
+    refuse_anndata,
+    refuse_gram,
+    refuse_lists,
+    refuse_texts,
+    refuse_words,
+)
 from dhsk.samples.names import names_in, table_in_order
 
 _OF_A_MACHINE: Final = ("memory", "client", "store", "journal")
@@ -151,7 +158,13 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         X = as_table(X)
         refuse_lists(X)
         X = self._in_order(X, reset=options.get("reset", True))
-        found = validate_data(self, X, accept_sparse="csr", **options)
+        if "category" in map(str, getattr(X, "dtypes", ())):  # scikit-learn takes their words
+            refuse_words(X)
+        try:
+            found = validate_data(self, X, accept_sparse="csr", **options)
+        except (ValueError, TypeError):
+            refuse_words(X)  # by their columns; scikit-learn names a value
+            raise
         if options.get("y_numeric"):  # None becomes NaN after scikit-learn's own check
             assert_all_finite(found[1], input_name="y")
         return found

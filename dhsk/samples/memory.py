@@ -187,7 +187,7 @@ def from_memory(
         raise InputError(f"{source} is not an array: {' '.join(str(error).split())}") from error
     shape = flat_shape(source, array.shape)
     if array.dtype.kind == "O":
-        array = _from_objects(array, source, columns)
+        array = _from_objects(array, source, X)
     check_real(source, array.dtype)
     if names is not None:
         _refuse_missing(array, source, names)
@@ -210,8 +210,9 @@ def _refuse_missing(array: NDArray[Any], source: str, names: Sequence[str]) -> N
     )
 
 
-def _from_objects(array: NDArray[Any], source: str, columns: Sequence[Any]) -> NDArray[np.float64]:
-    """Convert objects to numbers, as scikit-learn does, or refuse the first column that is not."""
+def _from_objects(array: NDArray[Any], source: str, X: Any) -> NDArray[np.float64]:
+    """Convert objects to numbers, as scikit-learn does, or refuse the columns that are not."""
+    columns = columns_of(X)
     try:
         return array.astype(np.float64)
     except (ValueError, TypeError) as error:
@@ -220,17 +221,46 @@ def _from_objects(array: NDArray[Any], source: str, columns: Sequence[Any]) -> N
                 f"{source} holds Python objects that are not numbers ({error}): leave columns of "
                 "text out, and convert the rest with X.astype(float)"
             ) from error
-        pairs = zip(columns, array.T, strict=True)
-        name, values = next(pair for pair in pairs if not _all_numbers(pair[1]))
+        wrong = {
+            name: values
+            for name, values in zip(columns, array.T, strict=True)
+            if not _all_numbers(values)
+        }
+        name, values = next(iter(wrong.items()))
         if any(value is None or type(value).__name__ == "NAType" for value in values):
             raise InputError(
                 f"column {name!r} of {source} has no value in some rows: fill it in, or drop these "
                 "rows and their labels"
             ) from error
-        raise InputError(
-            f"column {name!r} of {source} holds a value that is not a number ({error}): leave it "
-            f"out, with dhsk.open_samples(X, drop_columns=[{name!r}])"
-        ) from error
+        raise _words_refused(source, wrong, X) from error
+
+
+def refuse_words(X: Any) -> None:
+    """Refuse columns of a table in memory that hold words or dates; others are no tables."""
+    columns = {name: np.asarray(X[name]) for name in columns_of(X)}
+    wrong = {name: values for name, values in columns.items() if not _all_numbers(values)}
+    if wrong:
+        raise _words_refused("X", wrong, X)
+
+
+def _words_refused(source: str, wrong: Mapping[Any, NDArray[Any]], X: Any) -> InputError:
+    """Refusal of columns of a table that are no numbers, with their values."""
+    names = [str(name) for name in wrong]
+    first = next(value for values in wrong.values() for value in values if not _is_number(value))
+    own = names[:5]
+    if hasattr(X, "iloc"):
+        ways = f"X.drop(columns={own!r}), encode words with pandas.get_dummies(X, columns={own!r})"
+    else:
+        ways = f"dhsk.open_samples(X, drop_columns={own!r}), encode words as 0 and 1"
+    return InputError(
+        f"{source} has {counted(len(names), 'column')} of values that are no numbers "
+        f"({listed(names, 5)}), such as {str(first)[:40]!r}: leave out with {ways}, or make "
+        "numbers of dates"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return _all_numbers(np.asarray(value))
 
 
 def _all_numbers(values: NDArray[Any]) -> bool:
@@ -238,7 +268,7 @@ def _all_numbers(values: NDArray[Any]) -> bool:
         values.astype(np.float64)
     except (ValueError, TypeError):
         return False
-    return True
+    return values.dtype.kind not in "mM"
 
 
 def _from_sparse(X: Any, source: str, names: tuple[str, ...] | None) -> CsrSamples:

@@ -54,3 +54,22 @@ def test_workers_can_send_it() -> None:
     sent = pickle.loads(pickle.dumps(error))
     assert sent.of(["a", "b"]) == "row 6, column 1 'b' (counted from 0) holds nan, but"
     assert sent.of(None) == "row 6, column 1 (counted from 0) holds nan, but"
+
+
+@pytest.mark.parametrize("door", ["HeatSVC", "SVC", "HeatKernelPCA", "search"])
+@pytest.mark.parametrize("kind", ["words", "category", "dates"])
+def test_columns_that_are_no_numbers_are_named(door: str, kind: str) -> None:
+    """With the line that leaves them out, and the one that encodes words."""
+    table, y = _counts(1.0), ["u", "v"] * 50
+    kinds = {
+        "words": pd.Series(["red", "blue"] * 50),
+        "category": pd.Series(["red", "blue"] * 50, dtype="category"),
+        "dates": pd.Series([pd.Timestamp("2024-01-01")] * 100),
+    }
+    table = table.assign(kind=kinds[kind])
+    said = r"X has 1 column of values that are no numbers \(kind\), such as .*"
+    ways = r"X.drop\(columns=\['kind'\]\), .*get_dummies\(X, columns=\['kind'\]\)"
+    call = dhsk.cross_validate if door == "search" else getattr(dhsk, door)().fit
+    with pytest.raises(dhsk.InputError, match=said + ways):
+        call(table, y)
+    assert dhsk.HeatSVC().fit(table[list("abcd")].astype(object), y).n_features_in_ == 4
