@@ -279,9 +279,8 @@ def cv(
     with --rank linear on Nyström features, for more samples than a Gram matrix allows. These, and
     grids on fewer than 5,000 samples, run in this process unless --cluster or --workers is given.
 
-    Without kernels and times it looks for the best heat kernel, tries cosine (also on tf-idf or
-    log-ratios) and linear, and takes what `decide` says; on columns in different units it tries
-    Gaussian and linear ones (--map scaled).
+    Without kernels and times it looks for the best heat kernel, cosine (also on tf-idf or
+    log-ratios) and linear, or Gaussian on columns of other units (--map scaled): see `decide`.
 
     While it runs, results.csv and report.html show what is finished. Inner products are removed at
     the end, unless --store asks for them. The same command goes on after an interrupt, and prints

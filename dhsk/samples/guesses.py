@@ -12,9 +12,11 @@ from dhsk.errors import InputError
 from dhsk.samples.format import LABELS, SHOWN, SamplesFile, value_notes
 from dhsk.samples.kinds import (
     FEWEST_GROUPS,
+    OF_THE_PAST,
     STAY_TOGETHER,
     are_numbers,
     how_written,
+    in_time_order,
     is_gap,
     is_measurement,
     is_numeric,
@@ -175,6 +177,8 @@ class _Roles:
             yield "ids", self.ids
         if self.group:
             yield "groups", f"{self.group}: {STAY_TOGETHER}"
+        for name in filter(lambda one: in_time_order(self.more[one]), self.own):
+            yield "order", f"rows follow {name}: {OF_THE_PAST}"
 
     def rows_of_features(self) -> Iterator[tuple[str, str]]:
         """What keeps columns from being features, for people."""

@@ -1,6 +1,7 @@
 """What a value of a table is, or a column: a gap, a number and how it is written, or groups."""
 
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +30,12 @@ FEWEST_GROUPS: Final = 10
 """Least number of groups, two in each of five folds; columns of fewer may hold the labels."""
 
 STAY_TOGETHER: Final = "rows of one value stay in one fold (--groups)"
+
+
+OF_THE_PAST: Final = (
+    "folds are shuffled, so scores are those of the past by the future too; "
+    "cross_validate(X, y, cv=TimeSeriesSplit(5)) in Python keeps to the order"
+)
 
 
 def names_groups(name: str) -> bool:
@@ -79,6 +86,16 @@ def is_measurement(value: Any) -> bool:
     except ValueError:
         return has_decimal_comma(text) or has_thousands(text, ",") or is_percent(text)
     return True
+
+
+def in_time_order(values: list[Any]) -> bool:
+    """Whether values are dates, each after the one before or the same, and mostly different."""
+    try:
+        found = [datetime.fromisoformat(str(value).strip()) for value in values]
+        ordered = all(one <= other for one, other in pairwise(found))
+    except (ValueError, TypeError):  # no date, or some have a time zone
+        return False
+    return ordered and 2 * len(set(found)) > max(FEWEST_GROUPS, len(found))
 
 
 def is_gap(value: Any) -> bool:

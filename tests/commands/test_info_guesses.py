@@ -287,3 +287,22 @@ def test_rows_from_all_over_the_file_are_looked_at(
     assert "groups   specimen: rows of one value stay in one fold" in out
     if kind != "jsonl":
         assert f"--labels t.{kind}:material --groups t.{kind}:specimen" in out
+
+
+def test_rows_in_the_order_of_time_are_told(run: Any, inside: None) -> None:
+    """Dates that come again, as of visits, and others in any order say nothing of it."""
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2020-01-01", periods=60)
+    table = pd.DataFrame(rng.random((60, 3)), columns=list("abc")).assign(up=list("uv") * 30)
+    for name, dates, ordered in (
+        ("days.csv", days, True),
+        ("days.parquet", days, True),
+        ("shuffled.csv", rng.permutation(days), False),
+        ("visits.csv", np.tile(days[:6], 10), False),
+        ("seasons.csv", np.repeat(days[:3], 20), False),
+    ):
+        own = table.assign(day=dates)
+        own.to_csv(name, index=False) if name.endswith("csv") else own.to_parquet(name)
+        out = run("info", name)[1]
+        assert ("order    rows follow day: folds are shuffled" in out) == ordered, name
+        assert ("cv=TimeSeriesSplit(5)) in Python" in out) == ordered, name
