@@ -11,6 +11,7 @@ from dhsk.commands.console import hint, hint_next, kernel_words, print_pairs, sa
 from dhsk.commands.inputs import open_samples_of, own_label_column, read_labels_of
 from dhsk.commands.options import (
     device_option,
+    has_no_time,
     json_option,
     kernel_options,
     make_kernel,
@@ -140,6 +141,8 @@ def plan(
     opened = None if samples is None else _opened(samples, table, training)
     rows = _rows_of_paper(paper) if opened is None else RowsShape.of_samples(opened, "float64")
     labels = training.read(rows.n, header=table.header)
+    if rows.dim == 1 and has_no_time(kernel):  # no point on a sphere
+        kernel = kernel | {"kernel": "gaussian"}
     width = None if opened is None else width_of(opened, fixed_map(training.sphere_map))
     made = make_kernel(rows.dim, **kernel, width=width)
     overlap = measured_overlap(opened) if opened is not None and opened.is_sparse else None

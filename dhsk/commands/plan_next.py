@@ -46,6 +46,8 @@ def _options(
     """Options of a grid and of one matrix: the map that was given, or one that suits the values."""
     if given is not None:
         return f" --map {given}", f" --map {given}"
+    if samples is not None and samples.shape[1] == 1:  # no point on a sphere
+        return "", " --kernel gaussian"
     found = "" if samples is None else seems(first_rows(samples)) or ""
     taken = not refused and sphere_map != "identity"
     if samples is None or (taken and found != "units"):
@@ -160,8 +162,10 @@ class Proposals:
             if rank or self.plans.ways[None].grid is not None:
                 own = f"{source}{self.table.words}{labels}{grouped}"
                 found.append(f"dhsk cv {own}{several}{rank} --out DIR{memory}")
-        learns = self.plans.sphere_map in LEARNT  # as no matrix does
+        learns = self.plans.sphere_map in LEARNT or (several and not kernel)  # as no matrix does
         if self.prediction.fits_disk and not learns:
-            used = self.table.without(own_label_column(self.samples or "", self.groups))
+            used = self.table
+            for words in (self.groups, self.labels):  # their columns are no features
+                used = used.without(own_label_column(self.samples or "", words))
             found.append(f"dhsk gram {source}{used.words}{kernel} --out STORE{memory}")
         return found

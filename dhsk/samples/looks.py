@@ -153,6 +153,8 @@ def warn_of_repeated(samples: Samples) -> None:
 
 def _is_continuous(rows: Rows) -> bool:
     """Whether a column has nearly a value for each row; of categories and few counts none has."""
+    if rows.shape[1] < 2:  # it has as many values as rows differ
+        return False
     dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
     distinct = len(np.unique(dense, axis=0))
     return any(2 * len(np.unique(column)) >= distinct for column in dense.T)
@@ -235,12 +237,12 @@ breast cancer 0.48. Of counts, and of shares times any total, it is 0.7 and more
 
 
 def map_by_looks(samples: Samples) -> MapName | None:
-    """Map that suits samples whose columns share no unit, or that are embeddings, with a warning.
+    """Map that suits a single column, columns that share no unit, or embeddings, with a warning.
 
     None for the maps of the kernels.
     """
     rows = first_rows(samples)
-    found = seems(rows)
+    found = "a column" if samples.shape[1] == 1 else seems(rows)
     if found not in _MAPS or (found == "z-scores" and not _are_signed(rows)):
         return None
     name, said = _MAPS[found]
@@ -261,6 +263,7 @@ _SIGNED: Final = 0.05
 _SCALED: Final = "columns are scaled, for Gaussian and linear kernels"
 
 _MAPS: Final[Mapping[str | None, tuple[MapName, str]]] = {
+    "a column": (SCALED, f"are of one column, which is no point on a sphere: {_SCALED}"),
     "z-scores": (SCALED, f"are below 0 too, as of z-scores: {_SCALED}"),
     "units": (SCALED, f"seem to be of columns in different units: {_SCALED}"),
     "embeddings": ("projective", "are below 0 too, as of embeddings: directions are compared"),

@@ -303,7 +303,6 @@ class Stages:
     def _other_times(self, wanted: Wanted) -> None:
         """Try other times of the heat kernel."""
         assert not isinstance(self.square, np.ndarray)  # `kernels_of` has refused it
-        linear, least = is_linear(self._dim), least_scale(self._dim)
         while True:
             best: dict[float, float] = {}
             for cell in summarise(self.rows):
@@ -312,6 +311,7 @@ class Stages:
                     best[cell.time_scale] = max(_mean(cell), best.get(cell.time_scale, -np.inf))
             if not best:
                 return
+            linear, least = is_linear(self._dim), least_scale(self._dim)
             scales, why = next_scales(best, len(self.stages), linear, least)
             if not scales:
                 self.ended = f"{self.prefix}{why}"

@@ -136,6 +136,30 @@ def test_proposals_for_refused_samples_work(run: Any, signed: Any) -> None:
         assert run(*words)[0] == DONE
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["counts", "units", "one"])
+def test_columns_of_labels_are_no_features_of_a_matrix(run: Any, signed: Any, kind: str) -> None:
+    """Nor is a matrix proposed of columns in other units; one column is no point on a sphere."""
+    rng = np.random.default_rng(0)
+    X = {
+        "counts": rng.poisson(5.0, (60, 4)),
+        "units": rng.normal(50.0, 5.0, (60, 4)) * [1, 10, 1000, 0.1],
+        "one": rng.random((60, 1)),
+    }[kind]
+    lines = [",".join(map(str, row)) + f",{'uv'[n % 2]}" for n, row in enumerate(X.tolist())]
+    header = ",".join([*"abcd"[: X.shape[1]], "y"])
+    Path("t.csv").write_text("\n".join([header, *lines]))
+    facts = json.loads(run("plan", "t.csv", "--labels", "t.csv:y", "--json")[1])
+    several = {"units": " --map scaled"}.get(kind, "")
+    one = {"one": " --kernel gaussian"}.get(kind, "")
+    assert facts["next"] == [
+        f"dhsk cv t.csv --labels t.csv:y{several} --out DIR",
+        *([] if several else [f"dhsk gram t.csv --drop-column y{one} --out STORE"]),
+    ]
+    for command in facts["next"]:
+        assert run(*command.removeprefix("dhsk ").split())[0] == DONE
+
+
 def test_nothing_is_proposed_for_what_no_kernel_takes(run: Any, signed: Any) -> None:
     """Of values that are not finite, or memory that does not do."""
     signed[3, 2] = np.nan

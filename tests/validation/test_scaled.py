@@ -1,5 +1,6 @@
 """Scaled columns in a cross-validation: each fold has the scaler of its training part."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,22 @@ def test_a_default_search_takes_the_map_by_the_looks(
     elif looks != "no heavy one":
         with pytest.raises(dhsk.InputError, match="needs non-negative samples"):
             dhsk.cross_validate(X, y, **own)
+
+
+@pytest.mark.parametrize("search", ["halving", "full"])
+def test_one_column_is_scaled(search: str) -> None:
+    """As there is no point on a sphere; a middle that is another class is found."""
+    X = np.random.default_rng(0).random((200, 1))
+    y = np.abs(X[:, 0] - 0.5) > 0.25
+    with pytest.warns(dhsk.InputWarning, match="X are of one column, which is no point"):
+        found = dhsk.cross_validate(X, y, search=search, refit=True, out=NO_METHODS)
+    assert found.best_score_ > 0.97 > 0.7 > found.summary_[-1]["mean"]
+    assert found.best_estimator_.score(X, y) > 0.97
+    grouped = X.round(1)  # equal samples are no repeats there
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        dhsk.cross_validate(grouped, y, sphere_map="scaled", out=NO_METHODS)
+    assert not [one for one in seen if "samples equal others" in str(one.message)]
 
 
 def test_a_code_for_what_is_missing_is_no_z_score(wines: Any) -> None:
