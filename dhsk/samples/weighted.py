@@ -73,26 +73,52 @@ def means_and_factors(samples: Samples, used: Any) -> Floats:
     and the means of sparse samples are left at 0. For `used` see `document_frequencies`. Raises
     InputError for a value that is not finite.
     """
-    counts = np.maximum(1.0, used.sum(axis=0, dtype=np.float64))[:, None]
-    first = next(samples.blocks(rows_within(samples, _BLOCK_BYTES)))
-    shift = np.zeros(samples.shape[1]) if samples.is_sparse else first.mean(axis=0)
-    sums, squares = np.zeros((2, used.shape[1], samples.shape[1]))
+    moments = [_Moments(samples.shape[1]) for _ in range(used.shape[1])]
     for begin, block in numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES))):
-        own = used[begin : begin + block.shape[0]].astype(np.float64)
         with naming(samples.source, samples.feature_names):
             check_rows("identity", block, begin, ZeroRows())
-        if isinstance(block, csr_array):
-            sums += (block.T @ own).T
-            squares += (block.power(2).T @ own).T
+        for one, own in zip(moments, used[begin : begin + block.shape[0]].T, strict=True):
+            one.add(block[np.flatnonzero(own)])
+    means = np.array([one.means for one in moments])
+    found = [np.zeros_like(means) if samples.is_sparse else means, [one.factors for one in moments]]
+    return np.stack([np.asarray(part) for part in found], axis=1)
+
+
+class _Moments:
+    """Means of features, and sums of squares of what they differ from these.
+
+    Blocks are joined as by Chan, Golub and LeVeque (1983, Am. Stat. 37:242), each about its own
+    means: about those of other samples the squares of a feature that is constant among the used
+    ones, as a rare category is in most folds, would leave rounding for its variance.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.count = 0
+        self.means, self._squares = np.zeros((2, dim))
+
+    def add(self, rows: Rows) -> None:
+        """Add samples, (n, dim)."""
+        n = rows.shape[0]
+        if not n:
+            return
+        means = np.asarray(rows.sum(axis=0)).reshape(-1) / n
+        if isinstance(rows, csr_array):
+            present = np.bincount(rows.indices, minlength=rows.shape[1])
+            apart = (rows.data - means[rows.indices]) ** 2
+            squares = np.bincount(rows.indices, apart, rows.shape[1]) + (n - present) * means**2
         else:
-            sums += own.T @ (block - shift)
-            squares += own.T @ (block - shift) ** 2
-    means = sums / counts
-    variances = np.maximum(0.0, squares / counts - means**2)
-    rounding = counts * np.finfo(np.float64).eps
-    constant = variances <= rounding * variances + (rounding * (means + shift)) ** 2
-    factors = np.where(constant, 1.0, 1.0 / np.sqrt(np.where(constant, 1.0, variances)))
-    return np.stack([np.zeros_like(means) if samples.is_sparse else means + shift, factors], axis=1)
+            squares = ((rows - means) ** 2).sum(axis=0)
+        step, self.count = means - self.means, self.count + n
+        self._squares += squares + step**2 * (n * (self.count - n) / self.count)
+        self.means += step * (n / self.count)
+
+    @property
+    def factors(self) -> Floats:
+        """1 over standard deviations; 1 for constants, by the bound of scikit-learn."""
+        count = max(1, self.count)
+        variances, rounding = self._squares / count, count * np.finfo(np.float64).eps
+        constant = variances <= rounding * variances + (rounding * self.means) ** 2
+        return np.asarray(np.where(constant, 1.0, 1.0 / np.sqrt(np.where(constant, 1, variances))))
 
 
 def weigh(block: Rows, weights: Floats) -> Rows:

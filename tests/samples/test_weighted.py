@@ -95,3 +95,28 @@ def test_scales_need_finite_values() -> None:
     X[3, 1] = np.inf
     with pytest.raises(dhsk.InputError, match=r"^X: row 3, column 1 .* holds inf"):
         means_and_factors(open_samples(X), np.ones((4, 1)))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+@pytest.mark.parametrize("block_bytes", [1, 5_000, 2**24])
+def test_scaled_features_are_those_of_scikit_learn_in_each_fold(
+    monkeypatch: pytest.MonkeyPatch, kind: Any, block_bytes: int
+) -> None:
+    """A feature that is constant in some, far from 0, or large in one sample, in any blocks.
+
+    Values near 1e6 are rounded to 1e-10 of their deviation, of which each block adds one.
+    """
+    monkeypatch.setattr("dhsk.samples.weighted._BLOCK_BYTES", block_bytes)
+    rng, once = np.random.default_rng(0), np.arange(300) == 17
+    usual = rng.normal(size=300)
+    columns = [usual, once, np.where(once, 0.2, 0.1), np.full(300, 0.1), usual + 1e6, 1e9 * once]
+    X = kind(np.column_stack([*columns, usual + 1e9 * once, np.zeros(300)]))
+    used = np.array([np.arange(300) % 5 != fold for fold in range(5)]).T
+    found = means_and_factors(open_samples(X), used)
+    for fold, (means, factors) in enumerate(found):
+        peer = StandardScaler(with_mean=kind is np.asarray).fit(X[np.flatnonzero(used[:, fold])])
+        if kind is np.asarray:
+            np.testing.assert_allclose(means, peer.mean_, rtol=1e-13, atol=1e-15)
+        else:
+            assert not means.any()
+        np.testing.assert_allclose(factors * peer.scale_, 1.0, rtol=1e-9)
