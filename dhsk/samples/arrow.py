@@ -16,9 +16,10 @@ from dhsk.errors import InputError
 from dhsk.samples.base import ReadNames, Samples, flat_shape
 from dhsk.samples.chunked import Stream
 from dhsk.samples.format import Asked, Format, SamplesFile
-from dhsk.samples.guesses import describe_table, ids_in
+from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
+from dhsk.samples.roles import ids_in
 from dhsk.samples.tables import (
     ENCODED,
     HEAD,

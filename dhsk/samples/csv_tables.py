@@ -35,9 +35,10 @@ from dhsk.samples.dialect import (
     value_of,
 )
 from dhsk.samples.format import Asked, Format, SamplesFile
-from dhsk.samples.guesses import describe_table, ids_in
+from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
+from dhsk.samples.roles import ids_in
 from dhsk.samples.tables import (
     ENCODED,
     TextColumn,

@@ -81,10 +81,15 @@ def rows_of_lists(values: list[Any]) -> NDArray[np.float64] | None:
 def is_measurement(value: Any) -> bool:
     """Whether a value is a number with a comma or a percent sign, or a date."""
     text = str(value).strip()
+    return is_date(text) or has_decimal_comma(text) or has_thousands(text, ",") or is_percent(text)
+
+
+def is_date(value: Any) -> bool:
+    """Whether a value is a date, with a time or without."""
     try:
-        datetime.fromisoformat(text)
+        datetime.fromisoformat(str(value).strip())
     except ValueError:
-        return has_decimal_comma(text) or has_thousands(text, ",") or is_percent(text)
+        return False
     return True
 
 

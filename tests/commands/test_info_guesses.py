@@ -108,7 +108,7 @@ def test_repeated_patients_are_groups(run: Any, inside: None) -> None:
     assert code == DONE, err
     # What comes next keeps them together, and no matrix has them as a feature.
     assert "next:   dhsk cv t.csv --labels t.csv:sick --groups t.csv:id --out DIR" in out
-    assert "dhsk gram t.csv --drop-column id --out STORE" in out
+    assert "dhsk gram t.csv --drop-column id --drop-column sick --out STORE" in out
     few = table.assign(ward=table["site"], batch=list("uvw") * 200).drop(columns="sick")
     few.to_csv("t.csv", index=False)
     assert "labels   perhaps ward (or site, batch)\n" in run("info", "t.csv")[1]
@@ -143,7 +143,7 @@ def test_gaps_are_filled_first(run: Any, inside: None) -> None:
     out = run("info", "y.csv")[1]
     assert "gaps     rows without y: leave them out first\n" in out
     exec(out.splitlines()[-1][8:].split(" in Python")[0], {"pandas": pd})
-    assert len(pd.read_csv("y_filled.csv")) == 150
+    assert len(pd.read_csv("y_numbers.csv")) == 150
     once = pd.DataFrame(rng.random((500, 3)), columns=list("abc")).assign(y=list("uv") * 250)
     once.loc[55, "b"] = np.nan  # past the ten first of every hundred
     once.to_csv("once.csv", index=False)
@@ -306,3 +306,38 @@ def test_rows_in_the_order_of_time_are_told(run: Any, inside: None) -> None:
         out = run("info", name)[1]
         assert ("order    rows follow day: folds are shuffled" in out) == ordered, name
         assert ("cv=TimeSeriesSplit(5)) in Python" in out) == ordered, name
+
+
+def test_words_dates_and_numbers_of_rows_are_told_apart(run: Any, inside: None) -> None:
+    """A survey: the line of Python encodes the words, and what it writes runs."""
+    rng = np.random.default_rng(0)
+    days = pd.to_datetime("2023-01-01") + pd.to_timedelta(rng.integers(0, 400, 300), unit="D")
+    table = pd.DataFrame({"household": np.arange(300) + 1, "day": days})
+    table["income"] = rng.lognormal(10.0, 0.5, 300).round(2)
+    table["region"] = rng.choice(["n", "s", "e"], 300)
+    for k in range(4):
+        table[f"q{k}"] = rng.integers(1, 6, 300)
+    table["left"] = rng.integers(0, 2, 300)
+    table.to_csv("s.csv", index=False)
+    out = run("info", "s.csv")[1]
+    assert "  ids      household\n" in out
+    assert "  dates    day: left out; write days since the first\n" in out
+    assert "get_dummies(table, columns=['region'])" in out
+    assert "day'" not in out
+    table.drop(columns=["day", "region"]).to_csv("coded.csv", index=False)
+    out = run("info", "coded.csv")[1]
+    assert "  labels   perhaps left\n" in out  # the only one of two numbers
+    assert "  values   column income has" in out  # its decimals are no rounding of counts
+    words = "--labels coded.csv:left --id-column household --map scaled --out found\n"
+    assert f"next:   dhsk cv coded.csv {words}" in out
+    table["household"] = 5000 + rng.permutation(300)
+    table.drop(columns=["day", "region"]).to_csv("mixed.csv", index=False)
+    assert "  ids      household\n" in run("info", "mixed.csv")[1]
+    table.assign(household=rng.integers(0, 10**6, 300)).to_csv("other.csv", index=False)
+    assert "  ids " not in run("info", "other.csv")[1]
+    table["nr"] = rng.permutation(10**6)[:300]
+    table.drop(columns="household").to_csv("named.csv", index=False)
+    assert "  ids      nr\n" in run("info", "named.csv")[1]
+    encode = run("info", "s.csv")[1].splitlines()[-2]
+    exec(encode[8:].split(" in Python")[0], {"pandas": pd})
+    assert {"region_n", "region_s"} < set(pd.read_csv("s_numbers.csv"))

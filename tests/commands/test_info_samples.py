@@ -229,12 +229,22 @@ def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> N
     frame = pd.DataFrame(x, columns=list("abc")).assign(
         id=range(60), site="x", place=list("uvw") * 20, target=x.sum(axis=1)
     )
+    frame.to_csv("words.csv", index=False)
+    out = run("info", "words.csv")[1]
+    assert "words    place: left out, but pandas.get_dummies(table, columns=['place'])" in out
+    *_, encode, ridge = out.splitlines()
+    assert "; dhsk.HeatKernelRidge().fit(" not in ridge
+    exec(ridge[8:].removesuffix(" in Python"), {"pandas": pd, "dhsk": dhsk, "sklearn": sklearn})
+    line, then = encode[8:].split(" in Python, then ")
+    exec(line, {"pandas": pd})
+    out = run(*shlex.split(then)[1:])[1]
+    assert "columns  9: a, b, c, id, site, target, place_u, place_v, ..." in out
+    frame = frame.drop(columns="place")
     frame.to_csv("t.csv", index=False)
     frame.to_parquet("t.parquet")
     for name in ("t.csv", "t.parquet"):
         out = run("info", name)[1]
         assert "labels   perhaps target, numbers: a regression, in Python" in out
-        assert "words    place: left out, but pandas.get_dummies(table, columns=['place'])" in out
         *_, ridge, directions = out.splitlines()
         assert "StandardScaler(), dhsk.HeatKernelRidge(kernel='gaussian')).fit(" in ridge
         assert "dhsk.HeatKernelRidge(sphere_map='projective')).fit(" in directions

@@ -1,0 +1,338 @@
+"""What columns of a table seem to be for, by their names and first rows."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from dhsk.errors import InputError
+from dhsk.samples.format import LABELS, SHOWN
+from dhsk.samples.kinds import (
+    FEWEST_GROUPS,
+    OF_THE_PAST,
+    STAY_TOGETHER,
+    are_numbers,
+    how_written,
+    in_time_order,
+    is_date,
+    is_gap,
+    is_measurement,
+    is_numeric,
+    is_vector,
+    mean_length,
+    names_groups,
+    number_of,
+    present_of,
+)
+from dhsk.samples.names import listed
+from dhsk.samples.tables import HEAD, RUN, TEXT_FIELD, Table, usual_id
+
+LONG: Final = 40
+"""Mean number of characters from which a column is one of texts."""
+
+_MOST_VALUES: Final = 100_000
+"""Most values of a table that is looked at whole for gaps and words."""
+
+_FEWEST_MEASURED: Final = 10
+"""Least number of rows that tell measurements from classes, and names of samples from others."""
+
+_INDEX: Final = "Unnamed: 0"
+"""What pandas calls the index that it has written."""
+
+_ID: Final = re.compile(r"((^|[\W_])(id|no|nr|number|index|key)|[a-z]I[dD])$")
+"""Names of columns of ids: a word of its own at the end, or as in sampleId."""
+
+_SPLITS: Final = frozenset({"train", "test", "val", "valid", "validation", "dev", "holdout"})
+"""Words of a column that divides the samples, which has no labels."""
+
+_LEAST_SHARE: Final = 0.05
+"""Least share of a second class: a column that has one value but for a few holds no labels."""
+
+_OF_LABELS: Final = (
+    *LABELS, "diagnosis", "dx", "disease", "sick", "ill", "species", "survived", "churn",
+)  # fmt: skip
+"""Names of a column of labels, in lower case."""
+
+_MOST_CATEGORIES: Final = 30
+"""Most words of a column that are worth a column of 0 and 1 each."""
+
+_MOST_CLASSES: Final = 10
+"""Largest number of different numbers in a column of labels that has no usual name."""
+
+_SAID: Final = 3
+"""Most columns that may hold the labels, in a description."""
+
+_WAYS: Final = {
+    "decimal commas": "write points",
+    "separators of thousands": "leave the commas out",
+    "percent signs": "leave these out",
+}
+"""What to do with numbers that are written so."""
+
+
+def ids_in(table: Table, names: Sequence[str]) -> str | None:
+    """Which of some columns that hold no numbers seems to name the samples; None if none does."""
+    return _ids_of({k: v for k, v in table.head().items() if k in names}, names)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table seem to be for."""
+
+    columns: Mapping[str, list[Any]]
+    """First values of each."""
+    more: Mapping[str, list[Any]]
+    """Values in all rows of a small table, and else the same."""
+    own: Sequence[str]
+    """Columns that do not hold numbers alone."""
+    ids: str | None
+    group: str | None
+    text: str | None
+    vector: str | None
+    """Column of lists of numbers."""
+    written: Mapping[str, str]
+    """How numbers are written in columns where they are not read as such."""
+    labels: Sequence[str]
+    """Columns that may hold the labels, the likeliest first."""
+
+    @classmethod
+    def of(cls, table: Table, number: int, own_text: str) -> "Roles":
+        """Look at rows from all over the file, and of groups at all."""
+        columns = table.head(max(RUN, RUN * number // HEAD))
+        more = table.head(most=number) if number * len(columns) <= _MOST_VALUES else columns
+        vectors = (k for k, v in columns.items() if not own_text and v and is_vector(v[0]))
+        vector = next(vectors, None)
+        own = [k for k, v in more.items() if k != vector and not all(map(is_numeric, v))]
+        called, group = _groups_of(table, number)
+        own_ids = [name for name in own if name not in called]
+        ids = _ids_of({k: v for k, v in more.items() if k not in called}, own_ids)
+        texts = [k for k in own if k not in (ids, group) and mean_length(columns[k]) >= LONG]
+        text = TEXT_FIELD if TEXT_FIELD in own else next(iter(texts), None)
+        how = {name: how_written(more[name], table.delimiter or ",") for name in own}
+        written = {name: words for name, words in how.items() if words}
+        none = {text, vector, ids, *called, *texts, *written, *_dummies(columns)}
+        labels = _labels_of({k: v for k, v in columns.items() if k not in none})
+        classes = {name: columns[name] for name in called if name != group}
+        labels += [name for name in _labels_of(classes) if name not in labels]
+        if text and group and not labels:  # the subject of a text, not one who was examined
+            labels, group = [group], None
+        return cls(columns, more, own, ids, group, text, vector, written, labels)
+
+    @property
+    def label(self) -> str | None:
+        """The likeliest column of the labels."""
+        return next(iter(self.labels), None)
+
+    @property
+    def unlabelled(self) -> bool:
+        """Whether labels are absent, rather than a class such as None."""
+        values = [] if self.label is None else self.more[self.label]
+        return any(v.strip() == "" if isinstance(v, str) else is_gap(v) for v in values)
+
+    @property
+    def measured(self) -> bool:
+        """Whether the labels are numbers that are no classes."""
+        if self.text or self.vector or self.label is None:
+            return False
+        return _is_measured(self.columns[self.label])
+
+    @property
+    def others(self) -> list[str]:
+        """Columns that are no features as they are, and nothing else."""
+        return [name for name in self.own if name not in (self.label, self.ids, self.group)]
+
+    @property
+    def empty(self) -> list[str]:
+        """Those of few values, which are left out."""
+        lengths = {name: len(present_of(self.more[name])) for name in self.others}
+        return [name for name, n in lengths.items() if 2 * n <= len(self.more[name])]
+
+    @property
+    def gaps(self) -> list[str]:
+        """Columns of numbers with gaps."""
+        others = (name for name in self.others if name not in self.empty)
+        return [k for k in others if all(map(is_numeric, present_of(self.more[k])))]
+
+    @property
+    def dropped(self) -> list[str]:
+        """Columns that are left out."""
+        return [name for name in self.others if name not in self.gaps]
+
+    @property
+    def dates(self) -> list[str]:
+        """Those that are left out as they are dates."""
+        return [k for k in self.dropped if all(map(is_date, present_of(self.more[k])))]
+
+    @property
+    def categories(self) -> list[str]:
+        """Those that are left out as they are words, of which there are few."""
+        names = [k for k in self.dropped if k not in self.dates and k not in self.written]
+        return [k for k in names if 1 < _n_classes(self.more[k]) <= _MOST_CATEGORIES]
+
+    @property
+    def numbers(self) -> list[str]:
+        """Columns that are features as they are."""
+        return [k for k in self.columns if k not in (*self.own, self.label, self.ids, self.group)]
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """What is guessed, for people."""
+        if self.text or self.vector:
+            yield ("texts", self.text) if self.text else ("vectors", str(self.vector))
+        if self.labels:
+            others = ", ".join(self.labels[1:_SAID])
+            kind = ", numbers: a regression, in Python" if self.measured else ""
+            yield "labels", f"perhaps {self.label}{kind}{f' (or {others})' if others else ''}"
+        if self.ids:
+            yield "ids", self.ids
+        if self.group:
+            yield "groups", f"{self.group}: {STAY_TOGETHER}"
+        for name in filter(lambda one: in_time_order(self.more[one]), self.own):
+            yield "order", f"rows follow {name}: {OF_THE_PAST}"
+
+    def rows_of_features(self) -> Iterator[tuple[str, str]]:
+        """What keeps columns from being features, for people."""
+        if self.gaps:
+            lists = [self.more[name] for name in self.gaps]
+            n = sum(any(map(is_gap, row)) for row in zip(*lists, strict=True))
+            columns = f"{len(self.gaps):,} column{'s' if len(self.gaps) > 1 else ''}"
+            whole = self.more is not self.columns
+            whose = f"{len(lists[0]):,} rows" if whole else f"the {len(lists[0]):,} rows looked at"
+            yield (
+                "gaps",
+                f"{n:,} of {whose} have some, in {columns} "
+                f"({listed(self.gaps, SHOWN)}). dhsk takes none: fill them in first, as "
+                "SimpleImputer of scikit-learn does",
+            )
+        if self.unlabelled:
+            yield "gaps", f"rows without {self.label}: leave them out first"
+        if self.empty:
+            yield "empty", f"{listed(self.empty, SHOWN)}: left out, as half of the rows or more are"
+        for words, way in _WAYS.items():
+            names = [name for name, how in self.written.items() if how == words]
+            if names:
+                yield "numbers", f"{listed(names, SHOWN)} with {words}: {way} to keep them"
+        if self.dates:
+            yield "dates", f"{listed(self.dates, SHOWN)}: left out; write days since the first"
+        if kinds := self.categories:
+            way = f"pandas.get_dummies(table, columns={kinds[:SHOWN]!r}) makes numbers of them"
+            yield "words", f"{listed(kinds, SHOWN)}: left out, but {way}"
+
+
+def _groups_of(table: Table, number: int) -> tuple[list[str], str | None]:
+    """Columns that are called as groups of samples are, and the first that has many of them."""
+    called, large = list[str](), list[str]()
+    for name in table.names:
+        if not names_groups(name):
+            continue
+        try:
+            size = len(set(map(str, table.values(name))))
+        except InputError:  # it is not in every row
+            continue
+        # Few ids that come again number other things than samples or their groups.
+        if size < number and (size >= FEWEST_GROUPS or name.lower() != "id"):
+            called.append(name)
+            large += [name] if size >= FEWEST_GROUPS else []
+    return called, next(iter(large), None)
+
+
+def _dummies(columns: Mapping[str, list[Any]]) -> set[str]:
+    """Columns of 0 and 1 of one category, of which each row has one, as pandas.get_dummies makes.
+
+    One of them follows from the others, so that as a label it would be among the features.
+    """
+    siblings: dict[str, list[str]] = {}
+    for name, values in columns.items():
+        if "_" in name and all(is_numeric(v) and number_of(v) in (0, 1) for v in values):
+            siblings.setdefault(name.rpartition("_")[0], []).append(name)
+    return {
+        name
+        for names in siblings.values()
+        if len(names) > 1
+        for name in names
+        if all(
+            sum(map(number_of, row)) == 1 for row in zip(*(columns[k] for k in names), strict=True)
+        )
+    }
+
+
+def _ids_of(columns: Mapping[str, list[Any]], own: Sequence[str]) -> str | None:
+    """Column that seems to name the samples: so called, an index, or words that all differ."""
+    usual, first = usual_id(list(columns)), next(iter(columns), "")
+    if usual is not None:
+        return usual
+    if first == _INDEX and _all_differ(columns[first]):
+        return first
+    words = (name for name in own if name != TEXT_FIELD and mean_length(columns[name]) < LONG)
+    differing = (name for name in words if _all_differ(columns[name]))
+    texts = (
+        k for k in differing if not any(is_numeric(v) or is_measurement(v) for v in columns[k])
+    )
+    numbered = (k for k, v in columns.items() if _numbers_samples(k, v, is_first=k == first))
+    return next(texts, None) or next(numbered, None)
+
+
+def _numbers_samples(name: str, values: list[Any], *, is_first: bool) -> bool:
+    """Whether whole numbers that all differ are called ids, or come first and count the rows."""
+    if not are_numbers(values) or not _all_differ(values):
+        return False
+    found = list(map(number_of, values))
+    if any(value % 1 for value in found):
+        return False
+    counted = max(found) - min(found) == len(found) - 1
+    runs = (found[first : first + RUN] for first in range(0, len(found), RUN))
+    in_turn = all(other - one == 1 for run in runs for one, other in pairwise(run))
+    return _ID.search(name) is not None or (is_first and (counted or in_turn))
+
+
+def _all_differ(values: list[Any]) -> bool:
+    """Whether no value occurs twice or is absent, in enough rows to tell."""
+    return len(values) >= _FEWEST_MEASURED and len(set(map(str, present_of(values)))) == len(values)
+
+
+def _labels_of(columns: Mapping[str, list[Any]]) -> list[str]:
+    """Columns that may hold the labels: those of a usual name, then words, then few numbers.
+
+    Before words the last column goes, if no other has two numbers. Of several the last is the
+    likelier. Where most columns of numbers have few, they may be counts.
+    """
+    found = [name for usual in _OF_LABELS for name in columns if name.lower() == usual]
+    sizes = {name: _n_classes(values) for name, values in columns.items()}
+    numbers = [k for k, v in columns.items() if sizes[k] > 1 and are_numbers(v)]
+    two = [name for name in numbers if sizes[name] == 2]
+    found += two if two == [*columns][-1:] else []
+    words = [k for k, v in columns.items() if sizes[k] and not are_numbers(v)]
+    several = [name for name in words if sizes[name] > 1]
+    likely = [name for name in several if _second_share(columns[name]) >= _LEAST_SHARE]
+    found += reversed(likely or several)
+    few = [name for name in numbers if sizes[name] <= _MOST_CLASSES]
+    if 2 * len(few) > sum(map(are_numbers, columns.values())):
+        few = numbers if len(numbers) == 1 else two if two == [*columns][:1] else []
+    found += reversed(few)
+    return list(dict.fromkeys(found or words[-1:]))
+
+
+def _n_classes(values: list[Any]) -> int:
+    """Number of classes; 0 for fractions, for what is mostly different, and for divisions."""
+    present = present_of(values)
+    if _divides(values) or (are_numbers(values) and any(number_of(v) % 1 for v in present)):
+        return 0
+    found = len(set(map(str, present)))
+    return found if found <= max(2, len(present) // 2) else 0
+
+
+def _second_share(values: list[Any]) -> float:
+    """Share of the second largest class."""
+    sizes = Counter(map(str, present_of(values))).most_common(2)
+    return sizes[-1][1] / len(values)
+
+
+def _is_measured(values: list[Any]) -> bool:
+    """Whether values are numbers that are no classes."""
+    return are_numbers(values) and len(values) >= _FEWEST_MEASURED and not _n_classes(values)
+
+
+def _divides(values: list[Any]) -> bool:
+    """Whether values say to which part of the data a row belongs, such as train and test."""
+    return all(str(value).strip().lower() in _SPLITS for value in values)
