@@ -162,9 +162,11 @@ def landmarks_in(given: dict[str, Any]) -> dict[str, Any]:
     return {row.name: given[row.name] for row in LANDMARKS if given[row.name] is not None}
 
 
+kernel_row = option("--kernel", group=FIT, type=click.Choice(KERNELS), default="heat", common=True)
+
 KERNEL: Final = rows_of(
     FIT,
-    option("--kernel", type=click.Choice(KERNELS), default="heat", common=True),
+    kernel_row,
     option(
         "--time-scale",
         type=float,

@@ -50,8 +50,7 @@ from dhsk.planning.rates import (
     save_rates,
 )
 from dhsk.samples import Samples
-from dhsk.samples.variance import width_of
-from dhsk.samples.weighted import fixed_map
+from dhsk.samples.weighted import width_under
 from dhsk.units import parse_bytes
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -143,7 +142,7 @@ def plan(
     labels = training.read(rows.n, header=table.header)
     if rows.dim == 1 and has_no_time(kernel):  # no point on a sphere
         kernel = kernel | {"kernel": "gaussian"}
-    width = None if opened is None else width_of(opened, fixed_map(training.sphere_map))
+    width = None if opened is None else width_under(opened, training.sphere_map)
     made = make_kernel(rows.dim, **kernel, width=width)
     overlap = measured_overlap(opened) if opened is not None and opened.is_sparse else None
     sides = GramSides(rows.n, rows.dim, nnz=rows.nnz)

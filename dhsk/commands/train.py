@@ -32,6 +32,7 @@ from dhsk.commands.options import (
     Cluster,
     cluster_options,
     has_no_time,
+    kernel_row,
     labels_option,
     landmarks_in,
     make_kernel,
@@ -48,11 +49,12 @@ from dhsk.commands.run_costs import exact_cost, low_rank_cost
 from dhsk.commands.table import FIT, gathered, option, rows_of
 from dhsk.costs import Cost
 from dhsk.execution.run import Run
-from dhsk.kernels import HeatKernel, Kernel
+from dhsk.kernels import GaussianKernel, HeatKernel, Kernel
 from dhsk.models.archive import was_written_here
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples
+from dhsk.samples.looks import map_by_looks
 from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import LEARNT, SCALED, fixed_map
 from dhsk.systems import peak_resident
@@ -98,13 +100,17 @@ FIT_ROWS: Final = rows_of(
     option("--store", type=PlaceParameter(), help="Folder to keep the Gram matrix in."),
 )
 
+KERNEL_OR_LOOKS: Final = kernel_row.of(
+    default=None, help="[default: gaussian for scaled columns, as of different units; else heat]"
+)
+
 
 @click.command("train")
 @click.argument("samples")
 @labels_option
 @out_option.of(help="File of the model.")
 @gathered("fit", dict, *FIT_ROWS)
-@gathered("kernel", dict, *KERNEL, *map_rows(*LEARNT))
+@gathered("kernel", dict, KERNEL_OR_LOOKS, *KERNEL[1:], *map_rows(*LEARNT))
 @reading_options
 @cluster_options
 def train(
@@ -131,8 +137,9 @@ def train(
     check_out(out, samples, labels, what="a dhsk model", is_one=was_written_here)
     _check_rank(fit)
     mapping = {name: kernel.pop(name) for name in ("sphere_map", "zero_rows")}
-    searched = has_no_time(kernel)
     opened = open_samples_of(samples, table, labels)
+    _by_looks(kernel, mapping, opened)
+    searched = has_no_time(kernel)
     y = read_labels_of(opened, label_source(labels, samples), table)
     refuse_spherical(mapping["sphere_map"], kernel["kernel"])
     kernel["width"] = width_of(opened, fixed_map(mapping["sphere_map"]))
@@ -163,6 +170,16 @@ def train(
         say(f"memory: {format_bytes(peak)} at the peak, {format_bytes(planned)} predicted")
     say(f"output: {out}")
     say_predict("next:   ", out, samples, labels, table)
+
+
+def _by_looks(kernel: dict[str, Any], mapping: dict[str, Any], samples: Samples) -> None:
+    """Name the kernel if it was not, and the map that suits the samples, as a search does."""
+    if kernel["kernel"] is not None:
+        return
+    if mapping["sphere_map"] is None and has_no_time(kernel | {"kernel": HeatKernel.name}):
+        mapping["sphere_map"] = map_by_looks(samples)
+    of_columns = mapping["sphere_map"] == SCALED
+    kernel["kernel"] = GaussianKernel.name if of_columns else HeatKernel.name
 
 
 def _cost(

@@ -19,6 +19,7 @@ from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
+from dhsk.samples.refusals import GapError
 from dhsk.samples.roles import ids_in
 from dhsk.samples.tables import (
     ENCODED,
@@ -205,11 +206,7 @@ class ArrowSamples(Samples):
     def _refuse_missing(self, rows: Sequence[int], names: Sequence[str]) -> NoReturn:
         """Refuse columns without a value, each in one of the rows."""
         if len(names) == 1:
-            raise InputError(
-                f"{self.source}: row {rows[0]} (counted from 0) has no value in column "
-                f"{shown(names[0])}: fill it in, drop the row and its label, or leave the column "
-                f"out with {left_out(names)}"
-            )
+            raise GapError.at(self.source, rows[0], names[0])
         places = [f"{shown(name)} (row {row})" for name, row in zip(names, rows, strict=True)]
         raise InputError(
             f"{self.source} has {len(names):,} columns without a value (rows are counted from 0): "

@@ -38,6 +38,7 @@ from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
+from dhsk.samples.refusals import GapError
 from dhsk.samples.roles import ids_in
 from dhsk.samples.tables import (
     ENCODED,
@@ -105,11 +106,7 @@ class TableSamples(Samples):
         ((column, (row, value)),) = wrong.items()
         name = self.table.names[column]
         if is_missing(value):
-            raise InputError(
-                f"{self.source}: row {row} (counted from 0) has no value in column {shown(name)}: "
-                f"fill it, drop the row and its label, or leave the column out with "
-                f"{left_out([name])}"
-            )
+            raise GapError.at(self.source, row, name)
         raise InputError(
             f"{self.source}: column {shown(name)} is not numeric, row {row} (counted from 0) holds "
             f"{shown(value)}: "

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from shlex import quote
 from typing import Final
 
 import numpy as np
@@ -55,6 +56,24 @@ def refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") -
         "kernels=['gaussian']) on scaled columns (--map scaled, "
         f"sphere_map='scaled'){'' if near else _COUNTS}",
     )
+
+
+class GapError(InputError):
+    """A field of a table that has no value, and what to do."""
+
+    place: str
+    """The source, row and column, without what to do."""
+
+    @classmethod
+    def at(cls, source: str, row: int, name: str) -> "GapError":
+        """Refusal of a row, counted from 0, for a column of this name."""
+        place = f"{source}: row {row} (counted from 0) has no value in column {shown(name)}"
+        error = cls(
+            f"{place}: fill it in, drop the row and its label, or leave the column out with "
+            f"--drop-column {quote(name)} (drop_columns={[name]!r})"
+        )
+        error.place = place
+        return error
 
 
 class ValueRefusedError(InputError):

@@ -12,6 +12,7 @@ from dhsk.samples.base import Samples, WrappedSamples, csr_block
 from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
 from dhsk.samples.refusals import naming
 from dhsk.samples.scan import rows_within
+from dhsk.samples.variance import width_of
 from dhsk.samples.zeros import ZeroRows
 
 TFIDF: Final = "tfidf"
@@ -170,3 +171,16 @@ class WeightedSamples(WrappedSamples):
     def _blocks(self, rows: int) -> Iterator[Rows]:
         for block in self.samples.blocks(rows):
             yield weigh(block, self.weights)
+
+
+def width_under(samples: Samples, name: MapName | None) -> Callable[[], float]:
+    """What finds the usual width of a Gaussian kernel under a map, learnt of all samples or not."""
+    learnt = LEARNT.get(name or "")
+    if learnt is None:
+        return width_of(samples, name)
+
+    def found() -> float:
+        weights = learnt.learn(samples, np.ones((samples.shape[0], 1), np.bool_))[0]
+        return width_of(WeightedSamples(samples, weights=weights), learnt.after)()
+
+    return found
