@@ -56,6 +56,9 @@ def _lede(results: Results) -> str:
         f"{word}: {cell_words(best)}: mean {metric(results)} {mean_and_std(best)} over "
         f"{folds_of(results)}"
     )
+    if results.beside is not None and results.beside.ahead and not results.unlearnt:
+        other = results.beside.baseline
+        said = f"Take {other.brief}, of scikit-learn: {mean_and_std(other)}. {said}"
     if results.test is None:
         return said
     held_out = f"{score(results.test.score)} on {count_of(results.test.n, 'held-out sample')}"

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from dhsk.report.markup import Keyed
+from dhsk.results.baselines import Baseline
 from dhsk.results.columns import ONE_VS_REST, Cell, GridPoint, is_rest
 from dhsk.results.columns import penalty_text as penalty_text
 from dhsk.results.parts import Results
@@ -67,7 +68,7 @@ def listed(values: Iterable[float]) -> str:
     return ", ".join(f"{value:g}" for value in values)
 
 
-def mean_and_std(cell: Cell) -> str:
+def mean_and_std(cell: Cell | Baseline) -> str:
     """Return them for a sentence, where ± is a standard error: 0.928 (std 0.006)."""
     return unbroken(f"{score(cell.mean)} (std {_deviation(cell.std)})")
 

@@ -1,6 +1,7 @@
 """Class labels from arrays and files, checked against the samples."""
 
 import os
+import re
 import warnings
 from typing import Any, Final
 
@@ -129,6 +130,7 @@ def check_labels(
     if min_classes > 1:
         _warn_of_counts(labels, source, numbers)
         _warn_of_missing(labels, source)
+        _warn_of_spellings(labels, source)
     return labels
 
 
@@ -160,6 +162,24 @@ def _warn_of_missing(labels: Labels, source: str) -> None:
                 InputWarning,
                 stacklevel=frames_inside(),
             )
+
+
+def _warn_of_spellings(labels: Labels, source: str) -> None:
+    """Warn of words that differ by capitals, blanks, _ and - alone; single letters are names."""
+    if labels.dtype.kind != "U":
+        return
+    alike: dict[str, list[str]] = {}
+    for name in map(str, np.unique(labels)):
+        alike.setdefault(re.sub(r"[\s_-]+", "", name.casefold()), []).append(name)
+    words = {plain: names for plain, names in alike.items() if re.search(r"[^\W\d]", plain)}
+    several = [names for plain, names in words.items() if len(names) > 1 and len(plain) > 1]
+    if several:
+        pairs = "; ".join(" and ".join(map(repr, names)) for names in several[:3])
+        warnings.warn(
+            f"{source}: {pairs} are classes of their own: write them alike if they are one",
+            InputWarning,
+            stacklevel=frames_inside(),
+        )
 
 
 def _as_classes(array: NDArray[Any], source: str) -> Labels:

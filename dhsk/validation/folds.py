@@ -137,7 +137,10 @@ def _check_groups(groups: Any, classes: Classes, cv: Any) -> None:
     """Refuse groups that are not one for each sample, and fewer of them than our own folds."""
     n = len(classes.codes)
     if np.shape(groups) != (n,):
-        raise InputError(f"groups has the shape {np.shape(groups)} for {n} samples: one for each")
+        named = f": give the column itself, X[{groups!r}]" if isinstance(groups, str) else ""
+        raise InputError(
+            f"groups has the shape {np.shape(groups)} for {n} samples: one for each{named}"
+        )
     # As objects: numpy would turn the NaN of ["a", nan] into the group "nan".
     given = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
     absent = next((row for row, one in enumerate(given.tolist()) if is_absent(one)), None)

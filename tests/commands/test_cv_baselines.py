@@ -84,5 +84,9 @@ def test_a_method_that_is_ahead_is_not_the_model(run: Any) -> None:
     said = f"model:  of {result.best.brief}; the code of {name}, which is ahead, is on the page"
     assert said in out.splitlines()
     page = Path("o/report.html").read_text()
+    assert f"Take {name}" in page
+    assert (
+        f"{result.beside.baseline.mean:.3f}" in page.partition("Best and taken of the kernels")[0]
+    )
     assert "Best and taken of the kernels: cosine kernel" in page
     assert result.beside.baseline.code.replace('"', "&quot;") in page

@@ -1,5 +1,6 @@
 import gzip
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -215,3 +216,21 @@ def test_names_of_absent_values_are_told(name):
         warnings.simplefilter("error")
         check_labels(y, 4, min_classes=1)
         check_labels(["none", "banana", "nano"], 3)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["yes", "Yes", "no"], "'Yes' and 'yes' are classes of their own"),
+        (["T cell", "T-cell", "t_cell", "B cell"], "'T cell' and 'T-cell' and 't_cell' are"),
+        (["A", "a", "yes", "no"], None),
+        (["C#", "C++"], None),
+        (["v1.5", "v15"], None),
+        (["naïve", "naive"], None),
+    ],
+)
+def test_two_spellings_of_a_class_are_told(names: list[str], said: str | None) -> None:
+    """Which a filter of warnings can silence, as they may be two; letters and signs are names."""
+    with nullcontext() if said is None else pytest.warns(InputWarning, match=said):
+        found = check_labels(names * 3, 3 * len(names))
+    assert found.tolist() == names * 3

@@ -120,6 +120,7 @@ def test_numbers_that_are_not_positive_are_refused(values: Any, message: str) ->
         ({"cv": 1}, "cv must be at least 2 folds, got 1"),
         ({"tol": 0.0}, "tol must be positive"),
         ({"cv": dhsk.StratifiedFolds(3, min_class=25)}, "1 of 3 classes has 25 samples or more"),
+        ({"groups": "who"}, r"for 63 samples: one for each: give the column itself, X\['who'\]"),
         ({"groups": [1, 2]}, r"groups has the shape \(2,\) for 63 samples"),
         ({"groups": [None, *range(62)]}, r"groups: row 0 \(counted from 0\) has no group"),
         ({"groups": ["a"] * 62 + [np.nan]}, "groups: row 62 .* has no group"),
