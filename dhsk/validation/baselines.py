@@ -14,8 +14,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from queue import SimpleQueue
-from threading import Thread
 from time import perf_counter
 from typing import Any, Final
 
@@ -43,6 +41,7 @@ from dhsk.validation.methods import (
     SINGLE_SAMPLES,
     Method,
     MethodData,
+    in_background,
     methods_for,
     timed_fit,
 )
@@ -76,6 +75,9 @@ square; of others `SINGLE_SAMPLES`, as the least that a fit takes would count fo
 LEAST_POWER: Final = 1.5
 """Least power with which the seconds of `SVC` grow. Of 12,000 embeddings of 20 classes it was 1.7
 from 1,000 to 9,600 samples, and as much from 250 to 1,000."""
+
+AGAIN: Final = 2.0
+"""Seconds of a small fit up to which it is tried once more before its method is left out."""
 
 COPIES: Final = 4
 """Copies of the samples in memory: as read, as joined, the training part, and that as scaled."""
@@ -309,6 +311,8 @@ class _Trial:
         n, power = len(self.data.train(0)), self.method.power
         most = TRIAL if power > 1 else SINGLE_SAMPLES
         some, spent = self._trial(most)
+        if spent * (n / some) ** power > allowed * self._at_once and spent < AGAIN:
+            spent = min(spent, self._trial(most)[1])  # the first one loads libraries
         seconds = spent * (n / some) ** power
         if some == n or seconds <= allowed * self._at_once:
             return seconds
@@ -359,7 +363,7 @@ class _Trial:
             with self.data.few_threads(n):
                 return task()
 
-        return _in_background(run)
+        return in_background(run)
 
     def _name(self, C: float | None, fold: int) -> str:
         return digest_of(self.key, self.method.code, C, fold)
@@ -378,23 +382,3 @@ class _Trial:
 
 def _too_long(seconds: float, left: float) -> str:
     return f"takes {rough_seconds(seconds)}, where {rough_seconds(max(left, 0.0))} are left for it"
-
-
-def _in_background(task: Callable[[], Any]) -> Any:
-    """Result of a task on another thread, so that an interrupt need not wait for LIBLINEAR.
-
-    The thread is a daemon: a process that ends does not wait for it either.
-    """
-    done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
-
-    def run() -> None:
-        try:
-            done.put((task(), None))
-        except BaseException as error:  # noqa: BLE001  # it is raised on the thread that waits
-            done.put((None, error))
-
-    Thread(target=run, name="dhsk-baseline", daemon=True).start()
-    result, error = done.get()
-    if error is not None:
-        raise error
-    return result

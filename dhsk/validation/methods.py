@@ -4,7 +4,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from time import perf_counter
 from typing import Any, Final
 
@@ -270,3 +271,23 @@ def timed_fit(data: MethodData, method: Method, C: float | None, fold: int) -> t
     with _one_at_a_time, data.few_threads():
         begin = perf_counter()
         return data.fit(method.made(C), data.train(fold), fold), perf_counter() - begin
+
+
+def in_background(task: Callable[[], Any]) -> Any:
+    """Result of a task on another thread, so that an interrupt need not wait for LIBLINEAR.
+
+    The thread is a daemon: a process that ends does not wait for it either.
+    """
+    done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            done.put((task(), None))
+        except BaseException as error:  # noqa: BLE001  # it is raised on the thread that waits
+            done.put((None, error))
+
+    Thread(target=run, name="dhsk-baseline", daemon=True).start()
+    result, error = done.get()
+    if error is not None:
+        raise error
+    return result

@@ -136,7 +136,6 @@ def test_proposals_for_refused_samples_work(run: Any, signed: Any) -> None:
         assert run(*words)[0] == DONE
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["counts", "units", "one"])
 def test_columns_of_labels_are_no_features_of_a_matrix(run: Any, signed: Any, kind: str) -> None:
     """Nor is a matrix proposed of columns in other units; one column is no point on a sphere."""
@@ -156,7 +155,7 @@ def test_columns_of_labels_are_no_features_of_a_matrix(run: Any, signed: Any, ki
         f"dhsk cv t.csv --labels t.csv:y{several} --out DIR",
         *([] if several else [f"dhsk gram t.csv --drop-column y{one} --out STORE"]),
     ]
-    for command in facts["next"]:
+    for command in facts["next"][1:]:
         assert run(*command.removeprefix("dhsk ").split())[0] == DONE
 
 

@@ -41,3 +41,19 @@ def test_the_power_of_seconds_is_told_by_two_small_fits(monkeypatch: pytest.Monk
         )
         assert made._seconds_of_a_fit(0.0) == pytest.approx(0.25 * 16**power)
         assert made._seconds_of_a_fit(1e9) == pytest.approx(0.25 * 16**2)
+
+
+def test_a_first_small_fit_that_loads_libraries_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where its method would be left out by it; not where that takes long."""
+    made = object.__new__(baselines._Trial)
+    made.method = methods.SCALED_RBF
+    made.workers = 1
+    data = SimpleNamespace(train=lambda _: np.zeros(240))
+    made.data = data  # type: ignore[assignment]
+    for first, tries, expected in ((1.9, 2, 0.1), (2.1, 1, 2.1), (0.9, 1, 0.9)):
+        spent = iter((first, 0.1))
+        monkeypatch.setattr(baselines._Trial, "_trial", lambda *_, spent=spent: (240, next(spent)))
+        assert made._seconds_of_a_fit(1.0) == expected
+        assert len(list(spent)) == 2 - tries
