@@ -299,12 +299,17 @@ def refuse_bare_column(source: str, labels: str | None) -> None:
         )
 
 
-def say_predict(head: str, model: Place, source: str, labels: str | None, table: Reading) -> None:
-    """Print the command that predicts by a model: of its own samples, which stand for new ones."""
+def say_predict(
+    head: str, model: Place, source: str, labels: str | None, table: Reading, more: str = ""
+) -> None:
+    """Print the command that predicts by a model: of its own samples, which stand for new ones.
+
+    `more` are options of it, with a blank before each.
+    """
     shown = "SAMPLES" if is_gram_store(Origin.of(source).path) else shlex.quote(source)
     drop = (*table.drop_columns, *own_label_column(source, labels))
     options = replace(table.of_new_samples, drop_columns=drop).words
-    hint(f"{head}dhsk predict {shlex.quote(str(model))} {shown}{options} --out predicted.csv")
+    hint(f"{head}dhsk predict {shlex.quote(str(model))} {shown}{options}{more} --out predicted.csv")
     if shown != "SAMPLES":
         hint(f"{' ' * len(head)}(with new samples in place of {shown})")
 

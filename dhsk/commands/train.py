@@ -169,7 +169,8 @@ def train(
         peak = max(tree.peak, peak_resident(os.getpid()))  # between two looks too
         say(f"memory: {format_bytes(peak)} at the peak, {format_bytes(planned)} predicted")
     say(f"output: {out}")
-    say_predict("next:   ", out, samples, labels, table)
+    proba = " --proba" if fit["probability"] or fit["loss"] == "logistic" else ""
+    say_predict("next:   ", out, samples, labels, table, proba)
 
 
 def _by_looks(kernel: dict[str, Any], mapping: dict[str, Any], samples: Samples) -> None:

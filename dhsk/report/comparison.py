@@ -218,7 +218,7 @@ def _facts(run: Results) -> dict[str, str]:
         "hash of the samples": run.samples.fingerprint,
         "map to the sphere": run.samples.sphere_map,
         "classes": whole(len(run.classes)),
-        "folds": run.folds.splitter,
+        "folds": run.folds.splitter + (f", {run.repeats} times" if run.repeats > 1 else ""),
         "scorer": run.scoring,
         "classifier": "exact" if run.low_rank is None else f"low rank, {run.low_rank.loss}",
         "candidates": whole(len(run.cells)),
