@@ -1,6 +1,7 @@
 """What columns of a table seem to hold, by their names and first rows."""
 
 from dataclasses import replace
+from importlib.util import find_spec
 from shlex import quote
 from typing import Final
 
@@ -86,13 +87,18 @@ def _as_it_is_read(table: Table, found: Roles) -> str | None:
     commas = {*found.written.values()} & {*_IN_PANDAS}
     if commas and table.delimiter is not None:
         ways = ", ".join(_IN_PANDAS[words] for words in sorted(commas))
-        return f"{table.in_pandas(ways)}.to_csv('{stem}_points.csv'{index}) in Python"
+        return f"{table.in_pandas(ways)}.to_csv('{stem}_points.csv'{index}) {_in_python()}"
     line = _as_numbers(table, found)
     if line:
-        return f"{line} in Python, then dhsk info {quote(_numbers_file(table))}"
+        return f"{line} {_in_python()}, then dhsk info {quote(_numbers_file(table))}"
     if found.label is None and names_features(table.names[0]):
-        return f"{table.in_pandas('index_col=0')}.T.to_csv('{stem}_samples.csv') in Python"
+        return f"{table.in_pandas('index_col=0')}.T.to_csv('{stem}_samples.csv') {_in_python()}"
     return None
+
+
+def _in_python() -> str:
+    """Where a line of pandas runs, which dhsk itself does not need."""
+    return "in Python" if find_spec("pandas") else "in Python (after pip install pandas)"
 
 
 def _numbers_file(table: Table) -> str:
@@ -124,4 +130,4 @@ def _regression(table: Table, target: str, left: list[str], *, counts: bool) -> 
         # R² on diabetes 0.47 and 0.49, on 800 samples of Friedman 1 0.85 and 0.84, 2 0.92 and 0.87.
         given = "kernel='gaussian'", "sphere_map='projective'"
         models = [f"{scaled}dhsk.HeatKernelRidge({one}))" for one in given]
-    return [f"{read}; {model}{fit} in Python" for model in models]
+    return [f"{read}; {model}{fit} {_in_python()}" for model in models]

@@ -341,3 +341,13 @@ def test_words_dates_and_numbers_of_rows_are_told_apart(run: Any, inside: None) 
     encode = run("info", "s.csv")[1].splitlines()[-2]
     exec(encode[8:].split(" in Python")[0], {"pandas": pd})
     assert {"region_n", "region_s"} < set(pd.read_csv("s_numbers.csv"))
+
+
+def test_lines_of_pandas_say_where_it_is_missing(
+    run: Any, inside: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As dhsk itself does not need it."""
+    Path("t.csv").write_text("a,b,y\n" + "1,2,u\n,3,v\n" * 10)
+    assert "pip install" not in run("info", "t.csv")[1]
+    monkeypatch.setattr("dhsk.samples.guesses.find_spec", lambda _: None)
+    assert " in Python (after pip install pandas), then dhsk info" in run("info", "t.csv")[1]
