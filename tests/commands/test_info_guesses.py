@@ -347,7 +347,7 @@ def test_lines_of_pandas_say_where_it_is_missing(
     run: Any, inside: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As dhsk itself does not need it."""
-    Path("t.csv").write_text("a,b,y\n" + "1,2,u\n,3,v\n" * 10)
+    Path("t.csv").write_text("a,b,y\n" + "1,2,u\n2,4,v\n,3,v\n" * 10)
     assert "pip install" not in run("info", "t.csv")[1]
     monkeypatch.setattr("dhsk.samples.guesses.find_spec", lambda _: None)
     assert " in Python (after pip install pandas), then dhsk info" in run("info", "t.csv")[1]
