@@ -203,7 +203,8 @@ class Roles:
                 "gaps",
                 f"{n:,} of {whose} have some, in {columns} "
                 f"({listed(self.gaps, SHOWN)}). dhsk takes none: fill them in first, as "
-                "SimpleImputer of scikit-learn does",
+                "SimpleImputer of scikit-learn does; the line below does by medians of all rows, "
+                "which new ones need too",
             )
         if self.unlabelled:
             yield "gaps", f"rows without {self.label}: leave them out first"
