@@ -93,6 +93,12 @@ def is_date(value: Any) -> bool:
     return True
 
 
+def are_dates(values: list[Any]) -> bool:
+    """Whether all that are there are dates, and there are any."""
+    present = present_of(values)
+    return bool(present) and all(map(is_date, present))
+
+
 def in_time_order(values: list[Any]) -> bool:
     """Whether values are dates, each after the one before or the same, and mostly different."""
     try:

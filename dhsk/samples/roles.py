@@ -13,10 +13,10 @@ from dhsk.samples.kinds import (
     FEWEST_GROUPS,
     OF_THE_PAST,
     STAY_TOGETHER,
+    are_dates,
     are_numbers,
     how_written,
     in_time_order,
-    is_date,
     is_gap,
     is_measurement,
     is_numeric,
@@ -112,7 +112,8 @@ class Roles:
         text = TEXT_FIELD if TEXT_FIELD in own else next(iter(texts), None)
         how = {name: how_written(more[name], table.delimiter or ",") for name in own}
         written = {name: words for name, words in how.items() if words}
-        none = {text, vector, ids, *called, *texts, *written, *_dummies(columns)}
+        dates = [k for k in own if are_dates(columns[k])]
+        none = {text, vector, ids, *called, *texts, *written, *dates, *_dummies(columns)}
         labels = _labels_of({k: v for k, v in columns.items() if k not in none})
         classes = {name: columns[name] for name in called if name != group}
         labels += [name for name in _labels_of(classes) if name not in labels]
@@ -163,7 +164,7 @@ class Roles:
     @property
     def dates(self) -> list[str]:
         """Those that are left out as they are dates."""
-        return [k for k in self.dropped if all(map(is_date, present_of(self.more[k])))]
+        return [k for k in self.dropped if are_dates(self.more[k])]
 
     @property
     def categories(self) -> list[str]:

@@ -351,3 +351,19 @@ def test_lines_of_pandas_say_where_it_is_missing(
     assert "pip install" not in run("info", "t.csv")[1]
     monkeypatch.setattr("dhsk.samples.guesses.find_spec", lambda _: None)
     assert " in Python (after pip install pandas), then dhsk info" in run("info", "t.csv")[1]
+
+
+def test_dates_are_no_labels(run: Any, inside: None) -> None:
+    """Of posts the subject is, whatever it is called; an empty column is no date."""
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(["ball", "card", "disk", "engine"], 12)) for _ in range(60)]
+    posts = pd.DataFrame({"date": "2020-01-01", "text": texts, "group": np.arange(60) % 12})
+    posts.to_csv("posts.csv", index=False)
+    out = run("info", "posts.csv")[1]
+    assert "  labels   perhaps group\n" in out
+    assert "--groups" not in out
+    table = pd.DataFrame(rng.random((40, 3)), columns=list("abc")).assign(y=list("uv") * 20)
+    table.assign(none=np.nan, day="2020-01-02").to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    assert "  dates    day: left out" in out
+    assert "  empty    none: left out" in out
