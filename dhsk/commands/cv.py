@@ -332,8 +332,8 @@ def cv(
             # For commands that come after.
             of_new = table.of_new_samples.without(own_label_column(samples, labels)).words
             reading = {
-                "labels": labels, "groups": grid["groups"],
-                "options": table.words, "predict": of_new,
+                "labels": labels, "groups": grid["groups"], "options": table.words,
+                "predict": of_new, "texts": getattr(opened.vectorizer, "settings", None),
             }  # fmt: skip
             result = replace(result, settings=settings | {READING: reading})
             _write(result, opened, out, overwrite=overwrite)

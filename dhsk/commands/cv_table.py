@@ -1,6 +1,6 @@
 """Summary that `dhsk cv` prints: the best cells, what to take, warnings."""
 
-from typing import Any
+from typing import Any, Final
 
 from dhsk.commands.console import print_table, say, say_wrapped
 from dhsk.report.words import listed, metric, named
@@ -73,6 +73,10 @@ def _tried(stage: SearchStage, first: SearchStage) -> str:
     return ", ".join(parts)
 
 
+_MOST_NAMED: Final = 5
+"""Most classes of which each is named."""
+
+
 def _print_few_samples(result: Results) -> None:
     """Print the classes that were left out, and those that some folds lack in training."""
     from dhsk.validation.folds import sizes  # loads scikit-learn
@@ -82,7 +86,15 @@ def _print_few_samples(result: Results) -> None:
         found = sizes([(few.name, few.samples) for few in dropped])
         total = sum(few.samples for few in dropped)
         say_wrapped("beware: ", f"{found} too few samples: left out, {total:,} samples in all")
-    for few in result.untrained_classes:
+    untrained = result.untrained_classes
+    if len(untrained) > _MOST_NAMED:
+        say_wrapped(
+            "beware: ",
+            f"{len(untrained):,} classes of few samples are missing where some folds were trained: "
+            "they count them wrong (--min-class 5 leaves out those of fewer than 5)",
+        )
+        return
+    for few in untrained:
         say_wrapped(
             "beware: ",
             f"class {few.name} ({few.samples:,} in all) is missing where {few.folds} of "

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from dhsk.report import low_rank
 from dhsk.report.drawing import apart
 from dhsk.report.grid import heat_maps
 from dhsk.report.markup import Columns, Html, code, joined, listing, section, tag
+from dhsk.report.reproduce import counting
 from dhsk.report.unfinished import marked
 from dhsk.report.words import (
     brief,
@@ -59,16 +61,46 @@ def common(results: Results) -> Html:
 def common_method(results: Results, baseline: Baseline) -> list[str]:
     """Return lines of Python that fit a common method as its folds were, to samples X, y."""
     weight, made = (results.settings or {}).get("class_weight"), baseline.code
+    lines = [*_imports(made), *counting(results)]
     if not isinstance(weight, str):
-        return [f"model = {made}.fit(X, y)"]
+        return [*lines, f"model = {made}.fit(X, y)"]
     # Not as class_weight: one-vs-rest classifiers leave the weight of the rest at 1 by that.
     last = re.search(r"(\w+)\([^()]*\)\)$", made)  # of the pipeline's steps
     step = f"{last[1].lower()}__" if last else ""
     return [
+        *lines,
         "from sklearn.utils.class_weight import compute_sample_weight",
         f"weights = compute_sample_weight({weight!r}, y)",
         f"model = {made}.fit(X, y, {step}sample_weight=weights)",
     ]
+
+
+_HOMES: Final = {
+    "ComplementNB": "sklearn.naive_bayes",
+    "FunctionTransformer": "sklearn.preprocessing",
+    "HistGradientBoostingClassifier": "sklearn.ensemble",
+    "LinearSVC": "sklearn.svm",
+    "LogisticRegression": "sklearn.linear_model",
+    "Normalizer": "sklearn.preprocessing",
+    "RandomForestClassifier": "sklearn.ensemble",
+    "StandardScaler": "sklearn.preprocessing",
+    "SVC": "sklearn.svm",
+    "TfidfTransformer": "sklearn.feature_extraction.text",
+    "make_pipeline": "sklearn.pipeline",
+}
+"""Modules of the names in the code of common methods."""
+
+
+def _imports(made: str) -> list[str]:
+    """Return the lines that import what an expression names."""
+    words = set(re.findall(r"\w+", made))
+    modules = {"dhsk": "import dhsk", "np": "import numpy as np"}
+    lines = [line for name, line in modules.items() if name in words]
+    found = {
+        module: [n for n, own in _HOMES.items() if own == module and n in words]
+        for module in sorted(set(_HOMES.values()))
+    }
+    return lines + [f"from {m} import {', '.join(names)}" for m, names in found.items() if names]
 
 
 def _methods(results: Results) -> Html:

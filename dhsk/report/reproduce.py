@@ -24,15 +24,35 @@ NODES = "graph"
 def reproduce(results: Results) -> Html:
     """Return code that trains the cell that was taken, and that scores it again."""
     file = "" if _reading(results) else ", LABELS their file"
+    lines = counting(results)
+    samples = "texts and y are your texts" if lines else "X and y are your samples"
     note = (
-        f"X and y are your samples and labels{file}; the random seed is that of this run. C is "
+        f"{samples} and labels{file}; the random seed is that of this run. C is "
         "written to all its digits."
     )
-    parts = [tag("h3", "In Python"), code(_python(results))]
+    parts = [tag("h3", "In Python"), code("\n".join([*lines, _python(results)]))]
     command = _commands(results)
     if command:
         parts += [tag("h3", "On the command line"), code(command)]
     return section("Code for the taken candidate", note, *parts, anchor="reproduce")
+
+
+def counting(results: Results) -> list[str]:
+    """Return lines of Python that make X of texts, by scikit-learn; empty of other samples."""
+    given = _reading(results).get("texts")
+    if not given or "ngrams" not in given:
+        return []
+    own = {"min_df": given["min_df"], "ngram_range": (1, given["ngrams"])}
+    own["stop_words"] = given["stop_words"]
+    usual = {"min_df": 1, "ngram_range": (1, 1), "stop_words": None}
+    said = ", ".join(f"{name}={value!r}" for name, value in own.items() if value != usual[name])
+    return [
+        "from sklearn.feature_extraction.text import CountVectorizer",
+        "",
+        f"counter = CountVectorizer({said})",
+        "X = counter.fit_transform(texts)",
+        "X_new = counter.transform(new_texts)",
+    ]
 
 
 def _python(results: Results) -> str:

@@ -36,10 +36,11 @@ from dhsk.samples.dialect import (
 )
 from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.guesses import describe_table
+from dhsk.samples.kinds import mean_length
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.refusals import GapError
-from dhsk.samples.roles import ids_in
+from dhsk.samples.roles import LONG, ids_in
 from dhsk.samples.tables import (
     ENCODED,
     TextColumn,
@@ -105,13 +106,14 @@ class TableSamples(Samples):
             self._refuse_several(wrong, record)
         ((column, (row, value)),) = wrong.items()
         name = self.table.names[column]
-        if is_missing(value):
+        hint = self._text_hint(record)
+        if is_missing(value) and not hint:
             raise GapError.at(self.source, row, name)
         raise InputError(
-            f"{self.source}: column {shown(name)} is not numeric, row {row} (counted from 0) holds "
-            f"{shown(value)}: "
+            f"{self.source}: {hint}column {shown(name)} is not numeric, row "
+            f"{row} (counted from 0) holds {shown(value)}: "
             f"{way_of_one(self.table.origin.path, name, ids_in(self.table, [name]))}; else "
-            f"{ENCODED}, or leave it out with {left_out([name])}{self._text_hint(record)}"
+            f"{ENCODED}, or leave it out with {left_out([name])}"
         )
 
     def _wrong(self, record: list[str], row: int) -> dict[int, tuple[int, str]]:
@@ -158,21 +160,26 @@ class TableSamples(Samples):
         if gaps:
             said.append(f"without a value: {first_of(gaps)}")
             ways.append("fill values in, or drop their rows and labels")
+        left = left_out([n for c in wrong if (n := names[c]) != ids])
         raise InputError(
-            f"{self.source} has {len(wrong):,} columns that are no features as they are (rows are "
-            f"counted from 0): {'; '.join(said)}. To mend this, {'; '.join(ways)}; or leave them "
-            f"out with {left_out([n for c in wrong if (n := names[c]) != ids])}"
-            f"{self._text_hint(record)}"
+            f"{self.source}: {self._text_hint(record)}it has {len(wrong):,} columns that are no "
+            f"features as they are (rows are counted from 0): {'; '.join(said)}. To mend this, "
+            f"{'; '.join(ways)}; or leave them out with {left}"
         )
 
     def _text_hint(self, record: list[str]) -> str:
-        """End of a message about a row of which a column, perhaps another one, holds texts."""
-        texts = (column for column in self.kept if len(record[column].split()) >= _FEWEST_WORDS)
+        """Begin of a message about a table of which a column holds texts, by its first rows."""
+        names, head = self.table.names, self.table.head()
+        words = {c: len(record[c].split()) for c in self.kept}
+        texts = (
+            c for c in self.kept
+            if words[c] >= _FEWEST_WORDS or mean_length(head.get(names[c], [])) >= LONG
+        )  # fmt: skip
         column = next(texts, None)
         if column is None:
             return ""
-        place = f"{self.table.origin.path}:{self.table.names[column]}"
-        return f"; to count the words of a column of texts give {shlex.quote(place)}"
+        place = shlex.quote(f"{self.table.origin.path}:{names[column]}")
+        return f"to count the words of a column of texts give {place}. Without them: "
 
     @property
     def has_header(self) -> bool:

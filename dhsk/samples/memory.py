@@ -59,7 +59,11 @@ def are_texts(source: Any) -> bool:
         return False
     if getattr(source, "ndim", 1) != 1 or not hasattr(source, "__iter__"):
         return False
-    return isinstance(next(iter(source), None), str)
+    values = iter(source)
+    first = next(values, None)
+    if first is None or (isinstance(first, float) and first != first):  # as of an empty text
+        first = next((value for value in values if isinstance(value, str)), None)
+    return isinstance(first, str)
 
 
 def refuse_texts(X: Any, name: str) -> None:

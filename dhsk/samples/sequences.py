@@ -4,7 +4,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn, TextIO
+from typing import Any, Final, NoReturn, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,12 @@ class Strings(Documents):
     def texts(self) -> Iterator[str]:
         """Yield the strings; InputError for what is none."""
         for row, text in enumerate(self.strings):
+            absent: Any = text
+            if absent is None or absent != absent:
+                raise InputError(
+                    f"{self.place(row)} is missing, as pandas reads an empty text: fill it in, "
+                    "table[NAME].fillna(''), or drop it and its label"
+                )
             if not isinstance(text, str):
                 raise InputError(
                     f"{self.place(row)} is no string but of type {type(text).__name__}"

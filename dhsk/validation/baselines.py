@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 import sklearn
+from scipy.sparse import issparse
 
 from dhsk.arrays import Indices, stacked
 from dhsk.costs import Cost, rough_seconds
@@ -254,9 +255,8 @@ class _Trial:
 
     @property
     def _at_once(self) -> int:
-        """Fits at a time: on workers, those of methods that take one core and are scored fast."""
-        linear = self.method.power == 1 and not self.method.probabilities
-        return max(1, self.workers) if linear else 1
+        """Fits at a time: on workers, those to sparse samples, which take one core."""
+        return max(1, self.workers) if issparse(self.data.X) else 1
 
     def _score_all(self, missing: int, allowed: float) -> str:
         """Fit what is missing; return why not all of it."""

@@ -43,7 +43,13 @@ def test_table_decision_and_page_name_the_best_method(run: Any, words: tuple[str
     )
     for one in best:
         (line,) = [line for line in out.splitlines() if line.startswith(f"{one.method}  ")]
-        figures = [f"{one.C:g}", f"{one.mean:.4f}", f"{one.std:.4f}", "–", "–"]
+        figures = [
+            "–" if one.C is None else f"{one.C:g}",
+            f"{one.mean:.4f}",
+            f"{one.std:.4f}",
+            "–",
+            "–",
+        ]
         assert line.removeprefix(one.method).split() == figures
     assert "(of scikit-learn, on the same folds: " in out
     said = " ".join(out.split("decide:")[1].split("output:")[0].split())

@@ -13,6 +13,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
+from dhsk.report.cells import common_method
+from dhsk.report.reproduce import counting
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -183,3 +185,35 @@ def test_refusals_name_what_was_probably_meant(run: Any, posts: None) -> None:
     err = run("train", "old.tsv", "--labels", "old.tsv:id", "--out", "m")[2]
     assert "not numeric: 'group' (row 0" in err
     assert "to count the words of a column of texts give old.tsv:text" in err
+    empty = ["id\tgroup\ttext", "0\ta\t", *(f"{n}\tb\t{POSTS[n]}" for n in range(1, 30))]
+    Path("empty.tsv").write_text("\n".join(empty))
+    err = run("train", "empty.tsv", "--labels", "empty.tsv:group", "--out", "m")[2]
+    assert err.splitlines()[-1].startswith(  # whatever the row that is refused holds
+        "dhsk: empty.tsv: to count the words of a column of texts give empty.tsv:text. Without"
+    )
+
+
+@pytest.mark.slow
+def test_code_of_the_page_counts_the_words(run: Any, posts: None) -> None:
+    """As the run did: of a kernel and of the method that is ahead, from the texts alone."""
+    words = ("old.tsv:text", "--labels", "old.tsv:group", "--min-df", 2, "--ngrams", 2)
+    assert run("cv", *words, "--folds", 3, "--out", "o")[0] == DONE
+    result = dhsk.CvResult.from_json("o/results.json")
+    page = html.unescape(Path("o/report.html").read_text())
+    counted = "counter = CountVectorizer(min_df=2, ngram_range=(1, 2))"
+    assert page.count(counted) == 2
+    assert "texts and y are your texts and labels" in page
+    told: dict[str, Any] = {"texts": POSTS[:30], "y": GROUPS[:30], "new_texts": POSTS[30:]}
+    baseline = result.baselines.best
+    assert baseline is not None
+    exec("\n".join(common_method(result, baseline)), told)
+    assert told["model"].score(told["X_new"], GROUPS[30:]) == 1.0
+    assert told["X"].shape == (30, result.samples.dim)
+    assert counting(result)[-1] == "X_new = counter.transform(new_texts)"
+
+
+def test_a_text_that_is_missing_is_told() -> None:
+    """As pandas reads an empty one, first or later."""
+    for texts in ([float("nan"), "a b"], ["a b", None], [None, "a b"]):
+        with pytest.raises(dhsk.InputError, match="is missing, as pandas reads an empty text"):
+            dhsk.cross_validate(texts * 10, ["u", "v"] * 10)
