@@ -36,11 +36,10 @@ from dhsk.samples.dialect import (
 )
 from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.guesses import describe_table
-from dhsk.samples.kinds import mean_length
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.refusals import GapError
-from dhsk.samples.roles import LONG, ids_in
+from dhsk.samples.roles import ids_in
 from dhsk.samples.tables import (
     ENCODED,
     TextColumn,
@@ -170,10 +169,11 @@ class TableSamples(Samples):
     def _text_hint(self, record: list[str]) -> str:
         """Begin of a message about a table of which a column holds texts, by its first rows."""
         names, head = self.table.names, self.table.head()
-        words = {c: len(record[c].split()) for c in self.kept}
+        columns = {c: [record[c], *head.get(names[c], [])] for c in self.kept}
+        words = {c: sum(len(v.split()) for v in values) for c, values in columns.items()}
         texts = (
             c for c in self.kept
-            if words[c] >= _FEWEST_WORDS or mean_length(head.get(names[c], [])) >= LONG
+            if max(words[c] / len(columns[c]), len(record[c].split())) >= _FEWEST_WORDS
         )  # fmt: skip
         column = next(texts, None)
         if column is None:
