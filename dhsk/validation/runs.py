@@ -14,7 +14,7 @@ from dhsk.results.columns import CLR, MAP_OF, Row, prefix_under, rows_by_point, 
 from dhsk.results.decision import highest
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
-from dhsk.samples.looks import are_compositions, first_rows, map_by_looks
+from dhsk.samples.looks import are_compositions, differ_in_depth, first_rows, map_by_looks
 from dhsk.samples.weighted import LEARNT, TFIDF, MapName, fixed_map, parse_map_name
 from dhsk.validation.disk import DiskNeed, disk_need
 from dhsk.validation.engine import CvOptions, Engine, TriedKernel
@@ -59,13 +59,14 @@ class Maps:
     def of(cls, sphere_map: object, square: Square, grid: Grid, *, default: bool) -> "Maps":
         """Check the name of the map; InputError if it cannot be used with the input or scorer.
 
-        A `default` search tries tf-idf of texts too, and log-ratios of few dense compositions.
+        A `default` search tries tf-idf of texts too, and of sparse counts whose totals differ as
+        those of texts do, and log-ratios of few dense compositions.
         Columns of other units are scaled, and of embeddings directions are taken.
         """
         if sphere_map is None and default and not grid.scoring.probabilities:
             sphere_map = map_by_looks(square) if isinstance(square, Samples) else None
         if sphere_map is None and default and not grid.scoring.probabilities:
-            texts = isinstance(square, Samples) and isinstance(square.vectorizer, Vectorizer)
+            texts = isinstance(square, Samples) and _of_words(square)
             ratios = isinstance(square, Samples) and _few_compositions(square)
             learnt = TFIDF if texts else None
             return cls(None, plain=True, learnt=learnt, unasked=texts or ratios, ratios=ratios)
@@ -86,6 +87,15 @@ class Maps:
         ratios = both and isinstance(square, Samples) and _has_few_zeros(square)
         plain = name not in LEARNT
         return cls(fixed_map(name) if plain else None, plain, learnt, ratios=ratios)
+
+
+def _of_words(samples: Samples) -> bool:
+    """Whether samples are texts, or counts like those of their words."""
+    if isinstance(samples.vectorizer, Vectorizer):
+        return True
+    if samples.vectorizer is not None or not samples.is_sparse or _has_few_zeros(samples):
+        return False
+    return differ_in_depth(first_rows(samples))
 
 
 def _few_compositions(samples: Samples) -> bool:

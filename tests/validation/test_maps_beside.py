@@ -72,7 +72,7 @@ def among_zeros(X: Any) -> Any:
         (lambda X: X, {"heat", "cosine", "clr cosine"}),
         (lambda X: X / X.sum(axis=1, keepdims=True), {"heat", "cosine", "linear", "clr cosine"}),
         (csr_array, {"heat", "cosine", "clr cosine"}),
-        (among_zeros, {"heat", "cosine"}),
+        (among_zeros, {"heat", "cosine", "tf-idf cosine"}),
         (lambda X: X + 0.5, {"heat", "cosine", "linear"}),
     ],
     ids=["depths differ", "proportions", "sparse", "few entries", "not whole"],
@@ -101,3 +101,17 @@ def test_what_seems_to_be_compositions() -> None:
         other = X.copy()
         other[0, 0] = wrong
         assert not are_compositions(other)
+
+
+def test_sparse_counts_like_those_of_words_are_tried_on_tfidf() -> None:
+    """Where totals differ, as those of texts; of presence alone, or of few zeros, they are not."""
+    rng, y = np.random.default_rng(0), np.arange(60) % 2
+    lengths = rng.integers(10, 60, 60)
+    X = np.zeros((60, 3000))
+    for row, length in enumerate(lengths):
+        np.add.at(X[row], rng.integers(1500 * y[row], 1500 * y[row] + 1500, length), 1.0)
+    words = dhsk.cross_validate(csr_array(X), y, cv=3, out=NO_METHODS)
+    assert "tf-idf cosine" in families(words)
+    for other in (X, csr_array(X / X.sum(axis=1, keepdims=True)), csr_array(counts()[0][:60])):
+        found = dhsk.cross_validate(other, y, cv=3, out=NO_METHODS)
+        assert "tf-idf cosine" not in families(found)
