@@ -21,7 +21,7 @@ class InBlocks:
         self._samples, self._rows = open_samples(source), rows
         self.source, self.shape = self._samples.source, self._samples.shape
         self.is_sparse, self.nnz = self._samples.is_sparse, self._samples.nnz
-        self.indptr = None
+        self.indptr = self.feature_names = None
 
     def blocks(self, _rows: int):
         """Yield blocks of the fixed size."""
