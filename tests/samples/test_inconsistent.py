@@ -98,5 +98,5 @@ def test_objects_in_memory_are_numbers_or_named():
     (block,) = open_samples(frame.astype(object)).blocks(9)
     np.testing.assert_array_equal(block, [[1, 0.5], [2, 3]])
     frame["kind"] = ["x", "y"]
-    with pytest.raises(InputError, match=r"column 'kind' of X .*drop_columns=\['kind'\]"):
+    with pytest.raises(InputError, match=r"\(kind\).*X.drop\(columns=\['kind'\]\)"):
         open_samples(frame)
