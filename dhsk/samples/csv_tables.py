@@ -167,7 +167,7 @@ class TableSamples(Samples):
         )
 
     def _text_hint(self, record: list[str]) -> str:
-        """Begin of a message about a table of which a column holds texts, by its first rows."""
+        """Beginning of a message about a table of which a column holds texts, by its first rows."""
         names, head = self.table.names, self.table.head()
         columns = {c: [record[c], *head.get(names[c], [])] for c in self.kept}
         words = {c: sum(len(v.split()) for v in values) for c, values in columns.items()}
