@@ -360,7 +360,7 @@ def _fingerprint(opened: GramMatrix | Samples) -> str:
     """Fingerprint of the samples; files are read once."""
     if isinstance(opened, GramMatrix):
         return opened.header.fingerprints[0]
-    return scan(opened, "identity").fingerprint
+    return scan(opened, None).fingerprint
 
 
 def _write(

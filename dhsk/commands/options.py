@@ -190,7 +190,7 @@ def map_rows(*learnt: str) -> tuple[TableRow, ...]:
     """Rows of the map of samples, of which some are `learnt`, and of samples of zeros."""
     auto = ", in every fold anew; auto tries tfidf and clr beside the kernel's own"
     more = "; tfidf is projective after weights that are learnt and kept; scaled, for gaussian and "
-    more += "linear kernels, gives columns the mean 0 and variance 1"
+    more += "linear kernels, gives columns the mean 0 and variance 1, and gaps their mean"
     more = f"{more}{auto if 'auto' in learnt else ''}" if learnt else ""
     return (
         option(

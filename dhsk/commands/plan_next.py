@@ -1,9 +1,12 @@
 """What `dhsk plan` proposes: nothing that it has refused, and what fits where a store does not."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from shlex import quote
+from typing import Any
 
+from dhsk.arrays import Rows
 from dhsk.commands.inputs import label_words, own_label_column
 from dhsk.commands.plan_training import TrainingPlans
 from dhsk.commands.reading import Reading
@@ -16,22 +19,23 @@ from dhsk.samples import Samples, ZeroRows
 from dhsk.samples.format import WAYS
 from dhsk.samples.looks import first_rows, seems
 from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
+from dhsk.samples.refusals import refuse_infinite
 from dhsk.samples.scan import rows_within
-from dhsk.samples.weighted import LEARNT, MapName, fixed_map
+from dhsk.samples.weighted import LEARNT, SCALED, MapName, fixed_map
 from dhsk.units import format_bytes, human_seconds
 
 _BLOCK_BYTES, _MOST_BYTES = 2**24, 2**26
 """Bytes of samples that are read at a time, and in all, to see whether a kernel takes them."""
 
 
-def refusal_of(samples: Samples | None, sphere_map: SphereMap, *, whole: bool) -> str:
-    """Why samples cannot be mapped; empty if they can, or the first ones unless `whole`."""
+def refusal_of(samples: Samples | None, check: Callable[[Rows, int], Any], *, whole: bool) -> str:
+    """Why samples are refused by a check of blocks; empty if they, or the first ones, are not."""
     if samples is None:
         return ""
     rows, first = rows_within(samples, _BLOCK_BYTES), 0
     try:
         for block in samples.blocks(rows):
-            check_rows(sphere_map, block, first, ZeroRows())
+            check(block, first)
             first += block.shape[0]
             if not whole and first * _BLOCK_BYTES >= rows * _MOST_BYTES:
                 break
@@ -69,7 +73,7 @@ class Proposals:
     refused: str
     """Why the kernel of the plan does not take the samples; empty if it does."""
     others: bool
-    """Whether kernels of unmapped samples do."""
+    """Whether kernels of scaled columns do."""
     options: tuple[str, str]
     """Those of a grid and of one matrix where the default kernel does not take the samples."""
 
@@ -90,8 +94,9 @@ class Proposals:
         whole = words[1] is not None
         given_map = plans.sphere_map
         sphere_map = fixed_map(given_map) or parse_sphere_map(kernel.default_map)
-        refused = refusal_of(opened, sphere_map, whole=whole)
-        others = not refused or not refusal_of(opened, "identity", whole=whole)
+        check = partial(check_rows, sphere_map, zero_rows=ZeroRows())
+        refused = refusal_of(opened, refuse_infinite if given_map == SCALED else check, whole=whole)
+        others = not refused or not refusal_of(opened, refuse_infinite, whole=whole)
         options = _options(opened, given_map, sphere_map, refused)
         source, labels, groups, memory = words
         given = source, labels, groups, table, memory

@@ -40,7 +40,6 @@ from dhsk.samples.arrow import ARROW
 from dhsk.samples.csv_tables import usual_id_column
 from dhsk.samples.h5ad import NewColumn
 from dhsk.samples.names import in_order, refuse_others
-from dhsk.samples.refusals import GapError
 
 if TYPE_CHECKING:
     from dhsk.models.exact import SvcModel
@@ -162,8 +161,7 @@ def predict(
     if columns["proba"] and not loaded.has_probabilities:
         line = _training_of(loaded, exact=isinstance(loaded, SvcModel))
         raise InputError(f"{model} has no probabilities: train one that has by {line}")
-    with _features_needed():
-        opened = _samples_for(loaded, model, samples, labels, table)
+    opened = _samples_for(loaded, model, samples, labels, table)
     truth = None if labels is None else _comparable(labels, opened, loaded, table)
     column = target.column(samples, opened.shape[0])
     memory = cluster.limit
@@ -176,7 +174,7 @@ def predict(
         return replace(found, disk=found.disk + copied)
 
     say_cost_of(cost)
-    with connected_if_asked(cluster) as client, show_progress() as progress, _features_needed():
+    with connected_if_asked(cluster) as client, show_progress() as progress:
         options = Run(memory, client, report=progress)
         right = _write_predictions(shown, opened, (target.out, column), truth, options)
     if truth is not None:
@@ -195,17 +193,6 @@ def _training_of(model: "SvcModel | LowRankModel", *, exact: bool) -> str:
         words.append(f"--multi-class {getattr(model, 'multi_class', 'ovo')}")
     words += ["--probability"] if exact else [f"--rank {model.rows.shape[0]} --loss logistic"]
     return f"dhsk train SAMPLES --labels LABELS {' '.join(words)} --out MODEL"
-
-
-@contextmanager
-def _features_needed() -> Iterator[None]:
-    """Context in which no gap is answered by leaving out a feature of the model."""
-    try:
-        yield
-    except GapError as error:
-        raise InputError(
-            f"{error.place}: fill it in as the training samples were, or leave the row out"
-        ) from None
 
 
 def _samples_for(

@@ -279,6 +279,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         tags = super().__sklearn_tags__()
         # The map keeps only the direction of scikit-learn's three blobs: accuracy 0.8, not 0.83.
         tags.classifier_tags.poor_score = tags.input_tags.positive_only
+        tags.input_tags.allow_nan = self.sphere_map == SCALED
         return tags
 
     @property

@@ -45,7 +45,8 @@ class HeatSVC(ExactClassifier):
         "tfidf", for counts, is the projective map of counts times inverse document frequencies,
         which are learnt from the samples of the fit and kept in the model; so are the means and
         standard deviations of "scaled", as of `sklearn.preprocessing.StandardScaler`, for Gaussian,
-        linear and polynomial kernels of columns in different units.
+        linear and polynomial kernels of columns in different units; gaps, NaN of dense samples,
+        have the means in their place.
     zero_rows, kernel
     tol
         Tolerance of the KKT violation. In float64, pairs of classes of up to 2,048 samples are

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from dhsk.kernels import Kernel, SmoothedKernel, require_unit_rows, squared_norm
 from dhsk.progress import Progress
 from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, apply_map, of_counts
 from dhsk.samples.clipped import ClippedSamples
+from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.looks import warn_of_logarithms
 from dhsk.samples.refusals import naming
 from dhsk.samples.scan import rows_within
@@ -46,7 +48,12 @@ class RowMap:
         return replace(self, zero_rows=ZeroRows(self.zero_rows.rule))
 
     def to_predict(self, samples: Samples) -> Samples:
-        """Samples to predict: those whose fit refused values below 0 have 0 in their place."""
+        """Samples to predict: those whose fit refused values below 0 have 0 in their place.
+
+        Where columns are scaled, gaps are counted.
+        """
+        if self.weights is not None and self.weights.ndim == 2:
+            return GappedSamples(samples)
         counts = of_counts(self.sphere_map) or isinstance(self.kernel, SmoothedKernel)
         return ClippedSamples(samples) if counts else samples
 
@@ -55,9 +62,9 @@ class RowMap:
         return Data([samples], [self.kernel], self.sphere_map, self.zero_rows).scan(run)[0]
 
     def warn(self, samples: Samples) -> None:
-        """Warn of all-zero samples, of values below 0, and of logarithms, if there were any."""
+        """Warn of all-zero samples, values below 0, gaps, and logarithms, if there were any."""
         self.zero_rows.warn(samples.source, samples.shape[0])
-        if isinstance(samples, ClippedSamples):
+        if isinstance(samples, ClippedSamples | GappedSamples):
             samples.warn()
         if self.new and self.kernel.spherical and of_counts(self.sphere_map):
             warn_of_logarithms(samples)
@@ -99,7 +106,8 @@ class RowMap:
         blocks = samples.blocks(fitting if most_rows is None else min(most_rows, fitting))
         source = samples.source
         tasks = ((source, block, first_row + first) for first, block in numbered(blocks))
-        for first, rows in numbered(Threads(threads).run(self.named, tasks, ordered=True)):
+        named = partial(self.named, features=samples.feature_names)
+        for first, rows in numbered(Threads(threads).run(named, tasks, ordered=True)):
             yield first, rows
             run.report(Progress("reading", first + rows.shape[0], total))
 

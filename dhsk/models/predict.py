@@ -4,7 +4,7 @@ Rejected: tasks over support vectors too (sums to keep in order, for less than a
 BLAS threads for a single block (other bits on other machines).
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -196,7 +196,7 @@ class Predictor:
         self, samples: Samples, rows: int, executor: Executor
     ) -> Generator[tuple[int, Any], None, None]:
         """Number of samples done, and the results of the last block."""
-        shared = executor.share((self.row_map, self.function))
+        shared = executor.share((self.row_map, self.function, samples.feature_names))
         source = samples.source
         tasks = ((shared, source, block, first) for first, block in numbered(samples.blocks(rows)))
         done = 0
@@ -213,12 +213,15 @@ def _words_of(_shared: Any, _source: str, block: Rows, first_row: int) -> str:
 
 @told_as(_words_of)
 def _of_block(
-    shared: tuple[RowMap, Callable[[Rows], Any]], source: str, block: Rows, first_row: int
+    shared: tuple[RowMap, Callable[[Rows], Any], Sequence[str] | None],
+    source: str,
+    block: Rows,
+    first_row: int,
 ) -> tuple[int, Any, Indices]:
     """Task of a block: number of its samples, their results, and which of them are all zero."""
-    row_map, function = shared
+    row_map, function, features = shared
     row_map = row_map.anew()
-    rows = row_map.named(source, block, first_row)
+    rows = row_map.named(source, block, first_row, features)
     return rows.shape[0], function(rows), row_map.zero_rows.numbers
 
 

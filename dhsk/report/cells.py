@@ -83,6 +83,7 @@ _HOMES: Final = {
     "LogisticRegression": "sklearn.linear_model",
     "Normalizer": "sklearn.preprocessing",
     "RandomForestClassifier": "sklearn.ensemble",
+    "SimpleImputer": "sklearn.impute",
     "StandardScaler": "sklearn.preprocessing",
     "SVC": "sklearn.svm",
     "TfidfTransformer": "sklearn.feature_extraction.text",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from shlex import quote
@@ -19,7 +19,6 @@ from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
-from dhsk.samples.refusals import GapError
 from dhsk.samples.roles import ids_in
 from dhsk.samples.tables import (
     ENCODED,
@@ -49,6 +48,8 @@ class ArrowTable(Table):
     types: tuple[str, ...]
     """Kind of each column: number, list, text or other."""
     n_rows: int
+    gapped: frozenset[str]
+    """Columns that are known to have gaps."""
 
     def batches(self, names: Sequence[str], rows: int = _BATCH) -> Iterator[Any]:
         """Record batches of some columns, of at most so many rows."""
@@ -126,14 +127,23 @@ def read_schema(origin: Origin) -> ArrowTable:
     with _reader(origin) as reader:
         if origin.suffix == ".parquet":
             schema, n_rows = reader.schema_arrow, reader.metadata.num_rows
+            gapped = _columns_with_gaps(reader.metadata)
         else:
             counts = (reader.get_batch(k).num_rows for k in range(reader.num_record_batches))
-            schema, n_rows = reader.schema, sum(counts)
+            schema, n_rows, gapped = reader.schema, sum(counts), frozenset[str]()
         described = schema.pandas_metadata or {}
     kept = [name for name in described.get("index_columns", []) if isinstance(name, str)]
     types = tuple(_kind(kind) for kind in schema.types)
     index = kept[0] if len(kept) == 1 else None
-    return ArrowTable(origin, tuple(schema.names), types, n_rows, index=index)
+    return ArrowTable(origin, tuple(schema.names), types, n_rows, gapped, index=index)
+
+
+def _columns_with_gaps(metadata: Any) -> frozenset[str]:
+    """Columns of a Parquet file of whose nulls its statistics tell."""
+    groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
+    columns = (group.column(k) for group in groups for k in range(group.num_columns))
+    told = (one for one in columns if one.statistics is not None)
+    return frozenset(one.path_in_schema for one in told if one.statistics.null_count)
 
 
 def _kind(dtype: Any) -> str:
@@ -172,16 +182,12 @@ class ArrowSamples(Samples):
         first = 0
         for batch in self.table.batches(self.columns, rows):
             lists = self.feature_names is None
-            made = self._of_lists(batch, first) if lists else self._of_columns(batch, first)
+            made = self._of_lists(batch, first) if lists else self._of_columns(batch)
             if len(made):
                 yield made
             first += batch.num_rows
 
-    def _of_columns(self, batch: Any, first: int) -> NDArray[np.float64]:
-        gaps = [name for name in self.columns if batch.column(name).null_count]
-        if gaps:
-            rows = [batch.column(name).is_null().to_pylist().index(True) for name in gaps]
-            self._refuse_missing([first + row for row in rows], gaps)
+    def _of_columns(self, batch: Any) -> NDArray[np.float64]:
         values = np.empty((batch.num_rows, self.shape[1]))
         for place, name in enumerate(self.columns):
             values[:, place] = batch.column(name).to_numpy(zero_copy_only=False)
@@ -197,22 +203,8 @@ class ArrowSamples(Samples):
                 f"{lengths[wrong[0]]:g} numbers, but the first row has {dim}"
             )
         flat = column.flatten()
-        if flat.null_count:
-            row = first + flat.is_null().to_pylist().index(True) // dim
-            self._refuse_missing([row], self.columns)
         numbers: NDArray[np.float64] = flat.to_numpy(zero_copy_only=False).astype(np.float64)
         return numbers.reshape(batch.num_rows, dim)
-
-    def _refuse_missing(self, rows: Sequence[int], names: Sequence[str]) -> NoReturn:
-        """Refuse columns without a value, each in one of the rows."""
-        if len(names) == 1:
-            raise GapError.at(self.source, rows[0], names[0])
-        places = [f"{shown(name)} (row {row})" for name, row in zip(names, rows, strict=True)]
-        raise InputError(
-            f"{self.source} has {len(names):,} columns without a value (rows are counted from 0): "
-            f"{first_of(places)}: fill values in, drop their rows and labels, or leave the columns "
-            f"out with {left_out(names)}"
-        )
 
 
 def _open(origin: Origin, asked: Asked) -> ArrowSamples | TextColumn:
@@ -236,7 +228,8 @@ def _open(origin: Origin, asked: Asked) -> ArrowSamples | TextColumn:
     if others:
         _refuse_types(table, others)
     shape = flat_shape(str(origin), (table.n_rows, len(columns)))
-    return ArrowSamples(str(origin), shape, table, columns, feature_names=columns, names=names)
+    made = ArrowSamples(str(origin), shape, table, columns, feature_names=columns, names=names)
+    return replace(made, has_gaps=bool(table.gapped.intersection(columns)) or None)
 
 
 def _open_lists(table: ArrowTable, name: str, names: ReadNames | None) -> ArrowSamples:

@@ -41,6 +41,8 @@ class Samples(ABC):
     """How words or substrings of texts were counted; `None` if the source is no text."""
     names: Iterable[str] | ReadNames | None = field(default=None, repr=False, kw_only=True)
     """Names of the samples, or what reads them on demand."""
+    has_gaps: bool | None = field(default=None, repr=False, kw_only=True)
+    """Whether some values are NaN, which stands for gaps; None if nobody looked at all."""
 
     @property
     def is_sparse(self) -> bool:

@@ -4,6 +4,7 @@ Python's float is used because it rounds every number correctly, which the defau
 before 3.1 does not, and lets a message name the cell in error.
 """
 
+import math
 import shlex
 import warnings
 from collections.abc import Collection, Iterator
@@ -30,15 +31,13 @@ from dhsk.samples.dialect import (
     Numbering,
     has_decimal_comma,
     has_thousands,
-    is_missing,
     is_number,
-    value_of,
+    number_or_gap,
 )
 from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
-from dhsk.samples.refusals import GapError
 from dhsk.samples.roles import ids_in
 from dhsk.samples.tables import (
     ENCODED,
@@ -79,7 +78,7 @@ class TableSamples(Samples):
             yield block[:count]
 
     def samples(self) -> Iterator[list[float]]:
-        """Yield the features of each sample, after checking that all are numbers."""
+        """Yield the features of each sample, after checking that all are numbers, or gaps."""
         for row, record in enumerate(self.table.records()):
             if len(record) != len(self.table.names):
                 self.table.refuse_width(row, record)
@@ -88,7 +87,7 @@ class TableSamples(Samples):
                     raise ValueError("an underscore, which Python takes in a number")
                 values = [float(record[column]) for column in self.kept]
             except ValueError:
-                found = [value_of(record[column]) for column in self.kept]
+                found = [number_or_gap(record[column]) for column in self.kept]
                 values = [value for value in found if value is not None]
                 if len(values) < len(found):
                     self._refuse_text(record, row)
@@ -105,11 +104,8 @@ class TableSamples(Samples):
             self._refuse_several(wrong, record)
         ((column, (row, value)),) = wrong.items()
         name = self.table.names[column]
-        hint = self._text_hint(record)
-        if is_missing(value) and not hint:
-            raise GapError.at(self.source, row, name)
         raise InputError(
-            f"{self.source}: {hint}column {shown(name)} is not numeric, row "
+            f"{self.source}: {self._text_hint(record)}column {shown(name)} is not numeric, row "
             f"{row} (counted from 0) holds {shown(value)}: "
             f"{way_of_one(self.table.origin.path, name, ids_in(self.table, [name]))}; else "
             f"{ENCODED}, or leave it out with {left_out([name])}"
@@ -121,7 +117,7 @@ class TableSamples(Samples):
         found: dict[int, tuple[int, str]] = {}
         for place, fields in rows:
             for column in self.kept if len(fields) == len(self.table.names) else ():
-                if column not in found and value_of(fields[column]) is None:
+                if column not in found and number_or_gap(fields[column]) is None:
                     found[column] = (place, fields[column])
         return dict(sorted(found.items()))
 
@@ -144,26 +140,16 @@ class TableSamples(Samples):
         )
 
     def _refuse_several(self, wrong: dict[int, tuple[int, str]], record: list[str]) -> NoReturn:
-        """Refuse columns of text, and with gaps, all at once."""
-        texts, gaps, names = list[str](), list[str](), self.table.names
-        for column, (row, value) in wrong.items():
-            if is_missing(value):
-                gaps.append(f"{shown(names[column])} (row {row})")
-            else:
-                texts.append(f"{shown(names[column])} (row {row} holds {shown(value)})")
-        said, ways = list[str](), list[str]()
+        """Refuse columns of text all at once."""
+        names = self.table.names
+        texts = [f"{shown(names[c])} (row {row} holds {shown(v)})" for c, (row, v) in wrong.items()]
         ids = ids_in(self.table, [names[column] for column in wrong])
-        if texts:
-            said.append(f"not numeric: {first_of(texts)}")
-            ways += [way_of_several(self.table.origin.path, ids), ENCODED]
-        if gaps:
-            said.append(f"without a value: {first_of(gaps)}")
-            ways.append("fill values in, or drop their rows and labels")
         left = left_out([n for c in wrong if (n := names[c]) != ids])
         raise InputError(
-            f"{self.source}: {self._text_hint(record)}it has {len(wrong):,} columns that are no "
-            f"features as they are (rows are counted from 0): {'; '.join(said)}. To mend this, "
-            f"{'; '.join(ways)}; or leave them out with {left}"
+            f"{self.source}: {self._text_hint(record)}it has {len(wrong):,} columns that are not "
+            f"numeric (rows are counted from 0): {first_of(texts)}. To mend this, "
+            f"{way_of_several(self.table.origin.path, ids)}; {ENCODED}; or leave them out with "
+            f"{left}"
         )
 
     def _text_hint(self, record: list[str]) -> str:
@@ -221,14 +207,16 @@ def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
     kept = tuple(i for i, name in enumerate(names) if name not in out)
     _refuse_index(table, kept)
     unsized = TableSamples(source, (0, len(kept)), table, kept)
-    n_samples, numbering = 0, Numbering()
+    n_samples, numbering, has_gaps = 0, Numbering(), False
     for n_samples, sample in enumerate(unsized.samples(), 1):  # noqa: B007
         numbering.add(sample)
+        has_gaps = has_gaps or any(map(math.isnan, sample))
     made = replace(
         unsized,
         shape=flat_shape(source, (n_samples, len(kept))),
         feature_names=tuple(names[i] for i in kept) if table.has_header else None,
         names=None if asked.id_column is None else partial(table.values, asked.id_column),
+        has_gaps=has_gaps,
     )
     _warn(made, numbering, asked.header)
     return made

@@ -5,6 +5,7 @@ These rules parse the first rows.
 """
 
 import csv
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -64,6 +65,11 @@ def is_number(field: str) -> bool:
 def value_of(field: str) -> float | None:
     """Value of a number, and 1 or 0 of True or False in any case; None for anything else."""
     return float(field) if is_number(field) else _TRUTH.get(field.strip().lower())
+
+
+def number_or_gap(field: str) -> float | None:
+    """Value of a field as `value_of`, and NaN where none is there."""
+    return math.nan if is_missing(field) else value_of(field)
 
 
 def is_missing(field: str) -> bool:

@@ -29,10 +29,14 @@ SHOWN: Final = 8
 _NUMBERS: Final = re.compile(r"\s*[\[(](\s*[-+]?\d*\.?\d+(e[-+]?\d+)?[,;\s]+){3}")
 """How vectors begin that were written as text, as pandas does."""
 
+FILLED: Final = "with --map scaled means of the training samples stand there"
+"""What becomes of gaps."""
+
 WAYS: Final = {
     "z-scores": (" --map scaled", " --kernel gaussian"),
     "embeddings": (" --map projective", " --map projective"),
     "units": (" --map scaled", ""),
+    "gaps": (" --map scaled", ""),
 }
 """Options of a grid and of one matrix by what values seem to be, see `looks.seems`."""
 
@@ -126,6 +130,8 @@ def value_notes(
             return [("values", f"below 0 too, as z-scores are{way}")]
         case "logarithms":
             return [("values", f"log1p of counts, it seems{there or ': np.expm1 has counts'}")]
+        case "gaps":
+            return [("gaps", f"some values are NaN: {FILLED}")]
         case None:
             return []
     heavy = heavy_column(rows)

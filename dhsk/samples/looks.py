@@ -205,9 +205,11 @@ def _named(samples: Samples, column: int) -> str:
 def seems(rows: Rows) -> str | None:
     """What rows seem to be: "z-scores", "embeddings", "logarithms" or columns of other "units".
 
-    None for none of these.
+    Or rows with "gaps", if they are dense. None for none of these.
     """
     values = values_of(rows)
+    if isinstance(rows, np.ndarray) and np.isnan(rows).any():
+        return "gaps"
     if not values.size or not np.isfinite(values).all():
         return None
     if (values < 0).any():
@@ -241,16 +243,19 @@ breast cancer 0.48. Of counts, and of shares times any total, it is 0.7 and more
 
 
 def map_by_looks(samples: Samples) -> MapName | None:
-    """Map that suits a single column, columns that share no unit, or embeddings, with a warning.
+    """Map that suits gaps, a single column, columns of no one unit, or embeddings, with a warning.
 
     None for the maps of the kernels.
     """
     rows = first_rows(samples)
-    found = "a column" if samples.shape[1] == 1 else seems(rows)
+    found = "gaps" if samples.has_gaps else seems(rows)
+    if samples.shape[1] == 1 and found != "gaps":
+        found = "a column"
     if found not in _MAPS or (found == "z-scores" and not _are_signed(rows)):
         return None
     name, said = _MAPS[found]
-    _warn(samples, f"{said} (sphere_map={name!r}, --map {name}; for proportions hyperspherical)")
+    other = "" if found == "gaps" else "; for proportions hyperspherical"
+    _warn(samples, f"{said} (sphere_map={name!r}, --map {name}{other})")
     return name
 
 
@@ -267,6 +272,7 @@ _SIGNED: Final = 0.05
 _SCALED: Final = "columns are scaled, for Gaussian and linear kernels"
 
 _MAPS: Final[Mapping[str | None, tuple[MapName, str]]] = {
+    "gaps": (SCALED, f"have gaps, which are filled with means: {_SCALED}"),
     "a column": (SCALED, f"are of one column, which is no point on a sphere: {_SCALED}"),
     "z-scores": (SCALED, f"are below 0 too, as of z-scores: {_SCALED}"),
     "units": (SCALED, f"seem to be of columns in different units: {_SCALED}"),

@@ -178,8 +178,8 @@ def from_memory(
 
     Trailing axes are flattened. A sparse matrix in another format than CSR is converted. Without
     `feature_names`, they are the columns of a table, if all are strings, as in scikit-learn. Raises
-    `InputError` if `X` is empty, has fewer than two dimensions, is not real, is an inconsistent
-    CSR, or if a dense column with a name is not finite; the map looks at those without.
+    `InputError` if `X` is empty, has fewer than two dimensions, is not real, or is an inconsistent
+    CSR.
     """
     columns = columns_of(X)
     names = names_in(columns if feature_names is None else feature_names)
@@ -193,32 +193,20 @@ def from_memory(
     if array.dtype.kind == "O":
         array = _from_objects(array, source, X)
     check_real(source, array.dtype)
-    if names is not None:
-        _refuse_missing(array, source, names)
-    return DenseSamples(source, shape, array, feature_names=names)
-
-
-def _refuse_missing(array: NDArray[Any], source: str, names: Sequence[str]) -> None:
-    """Refuse values that are not finite by the names of their columns."""
-    if array.ndim != 2 or np.isfinite(array).all():
-        return
-    places = []
-    for name, values in zip(names, array.T, strict=True):
-        rows = np.flatnonzero(~np.isfinite(values))
-        if rows.size:
-            places.append(f"{name!r} ({counted(rows.size, 'row')}, first {rows[0]})")
-    raise InputError(
-        f"{source}: NaN or infinity in {len(places):,} of {len(names):,} columns: "
-        f"{listed(places, 5)}, counted from 0, but samples must be finite: fill them in "
-        "(SimpleImputer), drop these rows and their labels, or leave the columns out"
-    )
+    if names is None:
+        return DenseSamples(source, shape, array)
+    has_gaps = bool(np.isnan(array).any())
+    return DenseSamples(source, shape, array, feature_names=names, has_gaps=has_gaps)
 
 
 def _from_objects(array: NDArray[Any], source: str, X: Any) -> NDArray[np.float64]:
     """Convert objects to numbers, as scikit-learn does, or refuse the columns that are not."""
     columns = columns_of(X)
+    if any(type(value).__name__ == "NAType" for value in array.flat):  # of pandas
+        values = [None if type(value).__name__ == "NAType" else value for value in array.flat]
+        array = np.array(values, object).reshape(array.shape)
     try:
-        return array.astype(np.float64)
+        return array.astype(np.float64)  # None becomes NaN
     except (ValueError, TypeError) as error:
         if array.ndim != 2 or not columns:
             raise InputError(
@@ -230,12 +218,6 @@ def _from_objects(array: NDArray[Any], source: str, X: Any) -> NDArray[np.float6
             for name, values in zip(columns, array.T, strict=True)
             if not _all_numbers(values)
         }
-        name, values = next(iter(wrong.items()))
-        if any(value is None or type(value).__name__ == "NAType" for value in values):
-            raise InputError(
-                f"column {name!r} of {source} has no value in some rows: fill it in, or drop these "
-                "rows and their labels"
-            ) from error
         raise _words_refused(source, wrong, X) from error
 
 

@@ -1,8 +1,7 @@
-"""Refusals of values that no map takes: NaN, infinity, and those below 0 where counts are meant."""
+"""Refusals of values that a map does not take: gaps, infinity, and those below 0 for counts."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from shlex import quote
 from typing import Final
 
 import numpy as np
@@ -27,12 +26,31 @@ _CODE: Final = "if this is a code for what is missing, fill it in first; else "
 _COUNTS: Final = "; if these were counts once, AnnData has them in layers/counts or raw/X"
 
 
+_FINITE: Final = "but samples must be finite: drop it or fill it in"
+
+_FILLED: Final = (
+    "; classifiers and searches put the mean of the training samples there if columns are scaled "
+    "(--map scaled, sphere_map='scaled')"
+)
+
+
 def refuse_nonfinite(block: Rows, first_row: int) -> None:
     """Refuse NaN and infinity."""
-    wrong = np.flatnonzero(~np.isfinite(values_of(block)))
-    if wrong.size:
-        reason = "but samples must be finite: drop it or fill it in"
-        raise ValueRefusedError.at(block, int(wrong[0]), first_row, reason)
+    values = values_of(block)
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if not wrong.size:
+        return
+    is_gap = isinstance(block, np.ndarray) and np.isnan(values.reshape(-1)[wrong[0]])
+    reason = f"{_FINITE}{_FILLED if is_gap else ''}"
+    raise ValueRefusedError.at(block, int(wrong[0]), first_row, reason)
+
+
+def refuse_infinite(block: Rows, first_row: int) -> None:
+    """Refuse what is no number and no gap: infinity, and NaN of sparse rows."""
+    if not isinstance(block, np.ndarray):
+        refuse_nonfinite(block, first_row)
+    elif np.isinf(block).any():
+        refuse_nonfinite(np.where(np.isnan(block), 0.0, block), first_row)
 
 
 def refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") -> None:
@@ -56,24 +74,6 @@ def refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") -
         "kernels=['gaussian']) on scaled columns (--map scaled, "
         f"sphere_map='scaled'){'' if near else _COUNTS}",
     )
-
-
-class GapError(InputError):
-    """A field of a table that has no value, and what to do."""
-
-    place: str
-    """The source, row and column, without what to do."""
-
-    @classmethod
-    def at(cls, source: str, row: int, name: str) -> "GapError":
-        """Refusal of a row, counted from 0, for a column of this name."""
-        place = f"{source}: row {row} (counted from 0) has no value in column {shown(name)}"
-        error = cls(
-            f"{place}: fill it in, drop the row and its label, or leave the column out with "
-            f"--drop-column {quote(name)} (drop_columns={[name]!r})"
-        )
-        error.place = place
-        return error
 
 
 class ValueRefusedError(InputError):

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from dhsk.errors import InputError
-from dhsk.samples.format import LABELS, SHOWN
+from dhsk.samples.format import FILLED, LABELS, SHOWN
 from dhsk.samples.kinds import (
     FEWEST_GROUPS,
     OF_THE_PAST,
@@ -202,10 +202,7 @@ class Roles:
             whose = f"{len(lists[0]):,} rows" if whole else f"the {len(lists[0]):,} rows looked at"
             yield (
                 "gaps",
-                f"{n:,} of {whose} have some, in {columns} "
-                f"({listed(self.gaps, SHOWN)}). dhsk takes none: fill them in first, as "
-                "SimpleImputer of scikit-learn does; the line below does by medians of all rows, "
-                "which new ones need too",
+                f"{n:,} of {whose} have some, in {columns} ({listed(self.gaps, SHOWN)}): {FILLED}",
             )
         if self.unlabelled:
             yield "gaps", f"rows without {self.label}: leave them out first"

@@ -46,7 +46,7 @@ class Scan:
 
 def scan(
     samples: Samples,
-    sphere_map: SphereMap,
+    sphere_map: SphereMap | None,
     unit: bool = False,
     check: Callable[[Rows, int], None] | None = None,
     on_rows: Callable[[int], None] | None = None,
@@ -64,18 +64,21 @@ def scan(
     first row, and raises if a row cannot be used; `on_rows` is called after each block with the
     number of rows read so far. `zero_rows` counts all-zero samples; None maps them to the centre.
 
+    Without a map only `check` looks at the values.
+
     Raises `InputError`, which names the source and the row, if a row or an entry has no image under
     the map, a norm is off by more than `UNIT_TOLERANCE`, or `check` refuses.
     """
     fingerprint = _Fingerprint(samples.is_sparse, samples.shape)
     zero_rows, (n_samples, dim) = ZeroRows() if zero_rows is None else zero_rows, samples.shape
     done = nnz = zeros = images = 0
-    most = map_of(sphere_map).most_entries
+    most = None if sphere_map is None else map_of(sphere_map).most_entries
     with ThreadPoolExecutor(1) as other:  # a block is hashed while the next is read and checked
         hashed = other.submit(lambda: None)
         for block in samples.blocks(rows_within(samples, _BLOCK_BYTES)):
             with naming(samples.source, samples.feature_names):
-                zeros += len(check_rows(sphere_map, block, done, zero_rows))
+                if sphere_map is not None:
+                    zeros += len(check_rows(sphere_map, block, done, zero_rows))
                 if unit and sphere_map == "identity":
                     _check_unit(block, done)
                 if check is not None:

@@ -11,6 +11,7 @@ from dhsk.errors import InputError
 from dhsk.kernels.centre import with_all_entries
 from dhsk.samples.base import Samples
 from dhsk.samples.maps import SphereMap, apply_map, map_of
+from dhsk.samples.refusals import naming
 from dhsk.samples.scan import rows_within
 from dhsk.samples.zeros import ZeroRows
 
@@ -61,9 +62,13 @@ def mapped_gamma(
     name, rows = sphere_map or "identity", rows_within(samples, BLOCK_BYTES)
     if map_of(name).most_entries is not None:  # images may have all entries
         rows = min(rows, max(1, BLOCK_BYTES // (8 * samples.shape[1])))
+
+    def mapped(first: int, block: Rows) -> Rows:
+        with naming(samples.source, samples.feature_names):
+            return apply_map(name, block, first, ZeroRows())
+
     blocks = numbered(samples.blocks(rows))
-    mapped = (apply_map(name, block, first, ZeroRows()) for first, block in blocks)
-    return gamma_of_scale(mapped, weights)
+    return gamma_of_scale((mapped(first, block) for first, block in blocks), weights)
 
 
 def usual_width(gamma: float) -> float:

@@ -9,11 +9,11 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows, numbered
 from dhsk.samples.base import Samples, WrappedSamples, csr_block
-from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
-from dhsk.samples.refusals import naming
+from dhsk.samples.gaps import GappedSamples
+from dhsk.samples.maps import SphereMap, parse_sphere_map
+from dhsk.samples.refusals import naming, refuse_infinite
 from dhsk.samples.scan import rows_within
 from dhsk.samples.variance import width_of
-from dhsk.samples.zeros import ZeroRows
 
 TFIDF: Final = "tfidf"
 SCALED: Final = "scaled"
@@ -71,15 +71,18 @@ def means_and_factors(samples: Samples, used: Any) -> Floats:
     """Means of the features and 1 over their standard deviations, (groups, 2, dim), in one pass.
 
     They are those of `sklearn.preprocessing.StandardScaler`: a constant feature has the factor 1,
-    and the means of sparse samples are left at 0. For `used` see `document_frequencies`. Raises
-    InputError for a value that is not finite.
+    the means of sparse samples are left at 0, and gaps, NaN of dense samples, are not counted; but
+    a feature that has only gaps has the factor 0. For `used` see `document_frequencies`. Raises
+    InputError for infinity, and NaN of sparse samples. Warns of gaps.
     """
     moments = [_Moments(samples.shape[1]) for _ in range(used.shape[1])]
+    samples = GappedSamples(samples)
     for begin, block in numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES))):
         with naming(samples.source, samples.feature_names):
-            check_rows("identity", block, begin, ZeroRows())
+            refuse_infinite(block, begin)
         for one, own in zip(moments, used[begin : begin + block.shape[0]].T, strict=True):
             one.add(block[np.flatnonzero(own)])
+    samples.warn()
     means = np.array([one.means for one in moments])
     found = [np.zeros_like(means) if samples.is_sparse else means, [one.factors for one in moments]]
     return np.stack([np.asarray(part) for part in found], axis=1)
@@ -94,39 +97,42 @@ class _Moments:
     """
 
     def __init__(self, dim: int) -> None:
-        self.count = 0
-        self.means, self._squares = np.zeros((2, dim))
+        self.counts, self.means, self._squares = np.zeros((3, dim))
 
     def add(self, rows: Rows) -> None:
         """Add samples, (n, dim)."""
-        n = rows.shape[0]
-        if not n:
-            return
-        means = np.asarray(rows.sum(axis=0)).reshape(-1) / n
         if isinstance(rows, csr_array):
+            n = np.full(rows.shape[1], float(rows.shape[0]))
+            means = np.asarray(rows.sum(axis=0)).reshape(-1) / max(1, rows.shape[0])
             present = np.bincount(rows.indices, minlength=rows.shape[1])
             apart = (rows.data - means[rows.indices]) ** 2
             squares = np.bincount(rows.indices, apart, rows.shape[1]) + (n - present) * means**2
         else:
-            squares = ((rows - means) ** 2).sum(axis=0)
-        step, self.count = means - self.means, self.count + n
-        self._squares += squares + step**2 * (n * (self.count - n) / self.count)
-        self.means += step * (n / self.count)
+            n = rows.shape[0] - np.isnan(rows).sum(axis=0, dtype=np.float64)
+            means = np.nansum(rows, axis=0) / np.maximum(1, n)
+            squares = np.nansum((rows - means) ** 2, axis=0)
+        step, counts = means - self.means, np.maximum(1, self.counts + n)
+        self._squares += squares + step**2 * (n * self.counts / counts)
+        self.means += step * (n / counts)
+        self.counts += n
 
     @property
     def factors(self) -> Floats:
-        """1 over standard deviations; 1 for constants, by the bound of scikit-learn."""
-        count = max(1, self.count)
-        variances, rounding = self._squares / count, count * np.finfo(np.float64).eps
+        """1 over standard deviations; 1 for constants, by the bound of scikit-learn, 0 for none."""
+        counts = np.maximum(1, self.counts)
+        variances, rounding = self._squares / counts, counts * np.finfo(np.float64).eps
         constant = variances <= rounding * variances + (rounding * self.means) ** 2
-        return np.asarray(np.where(constant, 1.0, 1.0 / np.sqrt(np.where(constant, 1, variances))))
+        factors = np.where(constant, 1.0, 1.0 / np.sqrt(np.where(constant, 1, variances)))
+        empty = (self.counts == 0) & self.counts.any()
+        return np.asarray(np.where(empty, 0.0, factors))
 
 
 def weigh(block: Rows, weights: Floats) -> Rows:
     """A new block with every feature times its weight, (dim,), and a power of two.
 
     The power, which the projective map undoes exactly, brings the weights below 1: none overflows.
-    Of two rows of weights the first is subtracted, and the second are factors as they are.
+    Of two rows of weights the first is subtracted, and the second are factors as they are; gaps of
+    dense samples, NaN, become 0.
     """
     if weights.ndim == 2:
         return _standardized(block, *weights)
@@ -138,9 +144,13 @@ def weigh(block: Rows, weights: Floats) -> Rows:
 
 
 def _standardized(block: Rows, means: Floats, factors: Floats) -> Rows:
+    if isinstance(block, csr_array) and means.any():  # new samples, of a fit to dense ones
+        block = block.toarray()
     if not isinstance(block, csr_array):
-        return np.asarray((block - means) * factors)
-    data = block.data * factors[block.indices]  # their means are 0
+        scaled = (block - means) * factors
+        scaled[np.isnan(block)] = 0.0  # the mean
+        return np.asarray(scaled)
+    data = block.data * factors[block.indices]
     return csr_block(data, block.indices.copy(), block.indptr, block.shape[1])
 
 

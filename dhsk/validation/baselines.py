@@ -144,7 +144,7 @@ def baselines_of(
     X = _whole(square)
     methods = methods_for(X)
     if any(row.kernel.startswith(SCALED) for row in rows):  # it is among the kernels
-        methods = tuple(one for one in methods if one is not SCALED_RBF)
+        methods = tuple(one for one in methods if one.name != SCALED_RBF.name)
     if square.is_sparse and X.nnz and X.data.min() < 0:
         return Baselines(left_out=("all are for counts, and some values are below 0",))
     tests = [test.tolist() for _, test in grid.folds]

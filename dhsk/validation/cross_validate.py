@@ -149,11 +149,11 @@ def cross_validate(
         Map for the spherical kernels; None for their own. Only for samples. "tfidf", for counts, is
         the projective map of counts times inverse document frequencies, which are learnt in every
         fold from its training part; each fold then has products of its own. "scaled" is the
-        `StandardScaler` of each fold before Gaussian and linear kernels. "auto" tries "tfidf"
-        beside the kernels' own map, as kernels that are called "tf-idf heat", "tf-idf cosine", ...,
-        and of dense samples log-ratios, "clr heat", ... Without kernels and times, fewer than 5,000
-        dense samples that seem to be compositions (of one total, or counts whose totals differ) get
-        "clr cosine" unasked.
+        `StandardScaler` of each fold before Gaussian and linear kernels, with means in gaps (NaN of
+        dense samples), for which a search takes it. "auto" tries "tfidf" beside the kernels' map,
+        as kernels that are called "tf-idf heat", ..., and of dense samples log-ratios, "clr heat",
+        ... Without kernels and times, fewer than 5,000 dense samples that seem to be compositions
+        (of one total, or counts whose totals differ) get "clr cosine" unasked.
     multi_class
         Exact fits of three classes and more: "ovo", each pair of classes, or "ovr", each class
         against the rest, whose kernels are called "heat, one-vs-rest", ... "auto" tries both where

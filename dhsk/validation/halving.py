@@ -19,7 +19,7 @@ from dhsk.arrays import Indices, Rows
 from dhsk.costs import FEW
 from dhsk.errors import InputWarning
 from dhsk.gram.prepare import check_kernels
-from dhsk.kernels import HeatKernel, Kernel, LinearKernel
+from dhsk.kernels import HeatKernel, Kernel
 from dhsk.objects.places import remove_below
 from dhsk.planning.fits import exact_seconds
 from dhsk.results.asked import Search
@@ -41,6 +41,7 @@ from dhsk.results.paired import FoldSizes
 from dhsk.results.parts import SearchRound, SearchStage
 from dhsk.samples import Samples, SphereMap, ZeroRows
 from dhsk.samples.maps import check_rows
+from dhsk.samples.refusals import refuse_infinite
 from dhsk.samples.taken import taken
 from dhsk.samples.weighted import WeightedSamples
 from dhsk.validation.costs import FINAL_C
@@ -370,9 +371,9 @@ class Halving:
 
     def _check(self, samples: Samples) -> Check:
         """Check of all rows, so that none is refused after the rounds."""
-        kernel: Kernel = HeatKernel.at_scale(samples.shape[1], 1.0)
         if self.maps.learnt == MAP_OF[SCALED]:
-            kernel = LinearKernel()
+            return refuse_infinite
+        kernel = HeatKernel.at_scale(samples.shape[1], 1.0)
         sphere_map = check_kernels([kernel], [samples], self.maps.fixed)
         zero_rows = ZeroRows(self.maker.zero_rows)
         return lambda block, first: check_rows(sphere_map, block, first, zero_rows)

@@ -3,7 +3,8 @@
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
 from time import perf_counter
@@ -246,13 +247,30 @@ OF_TABLES: Final = (
 
 
 def methods_for(X: Any) -> tuple[Method, ...]:
-    """Methods that are common for samples, (N, dim), dense or CSR."""
+    """Methods that are common for samples, (N, dim), dense, where NaN stands for gaps, or CSR."""
     if issparse(X):
         return OF_COUNTS
+    if np.isnan(X).any():
+        return tuple(_filling(method) for method in OF_TABLES)
     has_ratios = are_compositions(X) and bool(X.any(axis=1).all())
     if has_ratios:
         return *OF_COMPOSITIONS, *OF_TABLES
     return (*OF_WIDE, *OF_TABLES) if X.shape[1] >= EMBEDDED else OF_TABLES
+
+
+def _filling(method: Method) -> Method:
+    """A method of which means fill gaps; trees take these as they are."""
+    first = "make_pipeline("
+    if not method.code.startswith(first):
+        return method
+    code = method.code.replace(first, f"{first}SimpleImputer(keep_empty_features=True), ", 1)
+    return replace(method, steps=partial(_filled, method.steps), code=code)
+
+
+def _filled(steps: Callable[[float | None], Sequence[Any]], C: float | None) -> Sequence[Any]:
+    from sklearn.impute import SimpleImputer
+
+    return SimpleImputer(keep_empty_features=True), *steps(C)
 
 
 SINGLE_SAMPLES: Final = 5000

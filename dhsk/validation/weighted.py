@@ -146,7 +146,7 @@ class WeightedEngine:
     def facts(self, winner: TriedWeighted) -> RunFacts:
         """Samples and plan; the spectrum is that under the weights of fold 0."""
         found = self._engines[0].facts(winner.first)
-        print_ = scan(self._samples, "identity").fingerprint  # of the samples without weights
+        print_ = scan(self._samples, None).fingerprint  # of the samples without weights
         return replace(
             found,
             samples=replace(found.samples, sphere_map=self._name, fingerprint=print_),

@@ -114,7 +114,7 @@ def test_repeated_patients_are_groups(run: Any, inside: None) -> None:
     assert "labels   perhaps ward (or site, batch)\n" in run("info", "t.csv")[1]
 
 
-def test_gaps_are_filled_first(run: Any, inside: None) -> None:
+def test_gaps_need_scaled_columns(run: Any, inside: None) -> None:
     """No column goes for a few; a column that is mostly empty does. The lines run."""
     rng = np.random.default_rng(0)
     x = rng.random((200, 8))
@@ -127,18 +127,16 @@ def test_gaps_are_filled_first(run: Any, inside: None) -> None:
     for name in ("t.csv", "q.csv", "t.parquet"):
         out = run("info", name)[1]
         n = int(np.isnan(x[:, :7]).any(axis=1).sum())
-        assert f"gaps     {n} of 200 rows have some, in 7 columns (a, b, c, d, e, f, g)." in out
+        assert f"gaps     {n} of 200 rows have some, in 7 columns (a, b, c, d, e, f, g):" in out
         assert "empty    h: left out, as half of the rows or more are\n" in out
-        assert "dhsk cv" not in out
-        line, then = out.splitlines()[-1][8:].split(" in Python, then ")
-        exec(line, {"pandas": pd})
-        words = run(*shlex.split(then)[1:])[1].splitlines()[-2]
-        assert (
-            run(
-                *shlex.split(words)[2:], "--kernel", "linear", "--C", 1, "--folds", 2, "--overwrite"
-            )[0]
-            == DONE
-        )
+        *_, cv, plan = out.splitlines()
+        assert cv.endswith(f"--labels {name}:label --drop-column h --map scaled --out found")
+        words = ("--kernel", "linear", "--C", 1, "--folds", 2, "--overwrite")
+        assert run(*shlex.split(cv)[2:], *words)[0] == DONE
+        code, out, _ = run(*shlex.split(plan)[2:])
+        assert (code, "refused" in out) == (DONE, False)
+        code, out, _ = run("plan", name, "--drop-column", "h", "--labels", f"{name}:label")
+        assert out.splitlines()[-1].endswith(":label --map scaled --out DIR")  # and no matrix
     table[list("abc")].fillna(0).assign(y=["u", "", "v", "u"] * 50).to_csv("y.csv", index=False)
     out = run("info", "y.csv")[1]
     assert "gaps     rows without y: leave them out first\n" in out
@@ -147,7 +145,10 @@ def test_gaps_are_filled_first(run: Any, inside: None) -> None:
     once = pd.DataFrame(rng.random((500, 3)), columns=list("abc")).assign(y=list("uv") * 250)
     once.loc[55, "b"] = np.nan  # past the ten first of every hundred
     once.to_csv("once.csv", index=False)
-    assert "gaps     1 of 500 rows have some, in 1 column (b)." in run("info", "once.csv")[1]
+    assert (
+        "gaps     1 of 500 rows have some, in 1 column (b): with --map"
+        in run("info", "once.csv")[1]
+    )
     wide = pd.DataFrame(rng.random((500, 201))).assign(y=list("uv") * 250)
     wide.iloc[::3, 0] = np.nan
     wide.to_csv("wide.csv", index=False)
@@ -347,7 +348,7 @@ def test_lines_of_pandas_say_where_it_is_missing(
     run: Any, inside: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As dhsk itself does not need it."""
-    Path("t.csv").write_text("a,b,y\n" + "1,2,u\n2,4,v\n,3,v\n" * 10)
+    Path("t.csv").write_text("a,b,y\n" + "1,c,u\n2,d,v\n3,c,\n" * 10)
     assert "pip install" not in run("info", "t.csv")[1]
     monkeypatch.setattr("dhsk.samples.guesses.find_spec", lambda _: None)
     assert " in Python (after pip install pandas), then dhsk info" in run("info", "t.csv")[1]

@@ -183,7 +183,7 @@ def test_labels_are_columns_of_few_values(run: Any, here: None) -> None:
     ]
     Path("t.csv").write_text("\n".join(["a,sex,mass,ill,k,visit", *lines]))
     out = run("info", "t.csv")[1]
-    assert "1 of 60 rows have some, in 1 column (mass). dhsk takes none" in out
+    assert "1 of 60 rows have some, in 1 column (mass): with --map scaled means" in out
     Path("t.csv").write_text("\n".join(["a,sex,mass,ill,k,visit", *lines[4:]]))
     drop = "--drop-column sex --drop-column visit"
     assert (

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 import dhsk
 from dhsk.__main__ import DONE, TOO_BIG
 from dhsk.commands.plan_next import refusal_of
+from dhsk.samples import ZeroRows
+from dhsk.samples.maps import check_rows
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -176,8 +179,9 @@ def test_without_labels_the_first_samples_are_read(monkeypatch: Any) -> None:
     X = np.ones((100, 5))
     X[50] = -1
     samples = dhsk.open_samples(X)
-    assert refusal_of(samples, "hyperspherical", whole=False) == ""
-    assert "row 50" in refusal_of(samples, "hyperspherical", whole=True)
+    check = partial(check_rows, "hyperspherical", zero_rows=ZeroRows())
+    assert refusal_of(samples, check, whole=False) == ""
+    assert "row 50" in refusal_of(samples, check, whole=True)
 
 
 @pytest.mark.parametrize("name", ["projective", "tfidf", "clr:0.5"])

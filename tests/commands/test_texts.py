@@ -183,7 +183,7 @@ def test_refusals_name_what_was_probably_meant(run: Any, posts: None) -> None:
     err = run("train", "old.jsonl", "--labels", "group", "--out", "m")[2]
     assert "are named as --labels old.jsonl:group" in err
     err = run("train", "old.tsv", "--labels", "old.tsv:id", "--out", "m")[2]
-    assert "not numeric: 'group' (row 0" in err
+    assert "not numeric (rows are counted from 0): 'group' (row 0" in err
     assert "to count the words of a column of texts give old.tsv:text" in err
     empty = ["id\tgroup\ttext", "0\ta\t", *(f"{n}\tb\t{POSTS[n]}" for n in range(1, 30))]
     Path("empty.tsv").write_text("\n".join(empty))

@@ -319,13 +319,22 @@ def test_a_kernel_that_is_named_is_taken(run: Any, wines: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_gap_in_new_samples_leaves_no_feature_out(run: Any, wines: str, kind: str) -> None:
-    """As the model needs it."""
+def test_gaps_in_new_samples(run: Any, wines: str, kind: str) -> None:
+    """Of scaled columns they have the mean of the training samples; others must be filled in."""
     frame = pd.read_csv(wines)
-    assert run("train", wines, "--labels", f"{wines}:target", "--out", "m.dhsk")[0] == DONE
+    words = ("train", wines, "--labels", f"{wines}:target", "--out")
+    assert run(*words, "m.dhsk", "--kernel", "heat")[0] == DONE
+    assert run(*words, "scaled.dhsk")[0] == DONE
     frame.loc[7, "ash"] = np.nan
     getattr(frame, f"to_{kind}")(f"new.{kind}", index=False)
     code, _, err = run("predict", "m.dhsk", f"new.{kind}", "--out", "p.csv")
     assert code == BAD_INPUT
-    assert "row 7 (counted from 0) has no value in column 'ash': fill it in as the training" in err
+    assert "row 7, column 2 'ash' (counted from 0) holds nan, but samples must be finite" in err
     assert "--drop-column" not in err
+    code, _, err = run("predict", "scaled.dhsk", f"new.{kind}", "--out", "p.csv")
+    assert code == DONE
+    assert "no value in 1 places (column ash 1, of" in err
+    frame.loc[7, "ash"] = pd.read_csv(wines)["ash"].mean()
+    frame.to_csv("full.csv", index=False)
+    assert run("predict", "scaled.dhsk", "full.csv", "--out", "q.csv")[0] == DONE
+    assert Path("p.csv").read_text() == Path("q.csv").read_text()

@@ -176,8 +176,8 @@ def arrow_files(draw: Any) -> Case:
             values[:, k] = column
             made: list[Any] = [_TYPES.get(kind, int)(v) for v in column]
             if rarely(draw, 40):
-                made[draw(st.integers(0, n - 1))] = None
-                right = False
+                made[row := draw(st.integers(0, n - 1))] = None
+                values[row, k] = np.nan
             columns.append(pa.array(made, kind))
         spoilt = draw(st.integers(0, 40)) - 40 // 2
         if spoilt == 0 and width > 1:
@@ -195,8 +195,8 @@ def arrow_files(draw: Any) -> Case:
         values = np.array(rows)
         spoilt = draw(st.integers(0, 20)) - 20 // 2
         if 0 <= spoilt < 3 and n > 1:
-            rows[-1], right = [None, rows[-1][1:], [None] * dim][spoilt], False
-            right = right or rows[-1] == values[-1].tolist()
+            rows[-1], right = [None, rows[-1][1:], [None] * dim][spoilt], spoilt == 2
+            values[-1] = np.nan
         columns = [pa.array(rows, pa.list_(draw(st.sampled_from([pa.float64(), pa.float32()]))))]
         names, key, answer, read = ["v"], ":v", values, dense
     elif what == "texts":

@@ -158,12 +158,6 @@ def test_what_is_wrong_is_said(file: Path, frame: pd.DataFrame) -> None:
         dhsk.open_samples(f"{source}:a")
     holes = pa.table({"a": [*range(20), None], "t": [*map(str, range(20)), None]})
     write(file, holes)
-    with pytest.raises(InputError, match=r"row 20 .* has no value in column 'a'"):
-        list(dhsk.open_samples(source, drop_columns=["t"]).blocks(8))
-    write(file, pa.table({"a": [1, None], "b": [2.0, 3.0], "c": [None, True]}))
-    with pytest.raises(InputError, match=r"'a' \(row 1\), 'c' \(row 0\): .*--drop-column a --dr"):
-        list(dhsk.open_samples(source).blocks(8))
-    write(file, holes)
     with pytest.raises(InputError, match=r"row 20 .* has no text in the column 't': fill it in"):
         dhsk.open_samples(f"{source}:t")
     write(file, pa.table({"v": [[1.0, 2.0]] * 12 + [[1.0]]}))

@@ -248,12 +248,14 @@ def test_bad_values_are_named_by_row(
     Y = np.arange(1.0, 1 + X.size).reshape(X.shape)
     Y[17, 2] = value
     path = tmp_path / "x.h5ad"
+    Z: Any = Y
     if write in (zarr_csr, h5ad_csr):
-        write(path, A=sp.csr_array(Y))
+        Z = sp.csr_array(Y)
+        write(path, A=Z)
     else:
-        write(path, Y)
+        write(path, Z)
     sentences = []
-    for source in (path, Y):
+    for source in (path, Z):
         with pytest.raises(InputError, match=rf"row 17\b.*{message}") as caught:
             scan(open_samples(source), "hyperspherical")
         sentences.append(str(caught.value).partition(": ")[2])

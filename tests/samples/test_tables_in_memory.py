@@ -147,31 +147,12 @@ def test_matrices_and_grids_take_tables_of_others(frame: pd.DataFrame, kind: str
     assert [row["score"] for row in found.results_] == [row["score"] for row in expected.results_]
 
 
-def test_a_missing_value_is_named(frame: pd.DataFrame) -> None:
-    """A null of Arrow is no number; all columns with some are said, with their first rows."""
-    table = pa.table({"x": [1, 2, None], "y": [1, 2, 3], "z": [None, 1, None]})
-    words = r"in 2 of 3 columns: 'x' \(1 row, first 2\), 'z' \(2 rows, first 0\), counted from 0"
-    with pytest.raises(InputError, match=words):
-        dhsk.compute_gram(table, "heat")
-    model = dhsk.SVC().fit(table.to_pandas().fillna(0), [0, 1, 0])
-    with pytest.raises(InputError, match=r"X contains NaN .* 'z' \(2 rows"):
-        model.predict(table.to_pandas())
-
-
 def test_a_stream_needs_pyarrow(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it there is one sentence that says so."""
     stream = Stream(pa.table({"x": [1]}))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"read by pyarrow: pip install 'dhsk\[parquet\]'"):
         dhsk.open_samples(stream)
-
-
-def test_absent_values_of_nullable_columns_are_named() -> None:
-    """Pandas keeps them as NA, which is no number and no text."""
-    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": pd.array([1, None, 3], dtype="Int64")})
-    frame["c"] = pd.array([1.5, 2.5, None], dtype=object)
-    with pytest.raises(InputError, match=r"column '[bc]' of .* has no value in some rows: fill it"):
-        dhsk.open_samples(frame)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "series", "arrow", "arrow column", "polars"])

@@ -404,3 +404,20 @@ def test_a_wrong_name_is_refused() -> None:
     """With what there is."""
     with pytest.raises(InputError, match="halving, full, got 'quick'"):
         dhsk.cross_validate(X, Y, search="quick")  # type: ignore[arg-type]
+
+
+def test_rounds_take_gaps(few: None) -> None:
+    """Rows of a round are drawn while all are looked at, where infinity alone is refused."""
+    table = X.copy()
+    table[RNG.random(X.shape) < 0.1] = np.nan
+    with pytest.warns(InputWarning) as told:
+        result = dhsk.cross_validate(table, Y, out=NO_METHODS)
+    assert ["stand there" in str(one.message) for one in told] == [False, True]
+    assert result.rounds
+    assert result.best.kernel.startswith("scaled ")
+    table[290, 2] = np.inf
+    with (
+        pytest.warns(InputWarning, match="have gaps"),
+        pytest.raises(InputError, match=r"row 290, column 2 .* holds inf, but samples must be"),
+    ):
+        dhsk.cross_validate(table, Y, out=NO_METHODS)
