@@ -212,7 +212,22 @@ def map_rows(*learnt: str) -> tuple[TableRow, ...]:
     )
 
 
-kernel_options = gathered("kernel", dict, *KERNEL)
+KERNEL_OF_MAP: Final = (
+    kernel_row.of(
+        default=None,
+        help="[default: gaussian for scaled columns, as of different units; else heat]",
+    ),
+    *KERNEL[1:],
+)
+"""The same, where the map may name the kernel."""
+
+kernel_options = gathered("kernel", dict, *KERNEL_OF_MAP)
+
+
+def name_kernel(kernel: dict[str, Any], sphere_map: str | None) -> None:
+    """Name the kernel of options by `KERNEL_OF_MAP` if it was not."""
+    if kernel["kernel"] is None:
+        kernel["kernel"] = "gaussian" if sphere_map == SCALED else "heat"
 
 
 def has_no_time(kernel: dict[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from dhsk.commands.options import (
     kernel_options,
     make_kernel,
     memory_option,
+    name_kernel,
     refuse_spherical,
     tile_options,
 )
@@ -136,6 +137,7 @@ def plan(
     resources = _resources(machine["workers"], limit or memory_limit())
     if training.labels is not None and (samples is None or training.classes is not None):
         raise click.UsageError("--labels goes with SAMPLES, and without --classes")
+    name_kernel(kernel, training.sphere_map)
     refuse_spherical(training.sphere_map, kernel["kernel"])
     opened = None if samples is None else _opened(samples, table, training)
     rows = _rows_of_paper(paper) if opened is None else RowsShape.of_samples(opened, "float64")

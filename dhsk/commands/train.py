@@ -27,17 +27,17 @@ from dhsk.commands.inputs import (
 )
 from dhsk.commands.options import (
     DTYPES,
-    KERNEL,
+    KERNEL_OF_MAP,
     LANDMARKS,
     Cluster,
     cluster_options,
     has_no_time,
-    kernel_row,
     labels_option,
     landmarks_in,
     make_kernel,
     map_rows,
     multi_class_row,
+    name_kernel,
     out_option,
     rank_row,
     refuse_spherical,
@@ -49,7 +49,7 @@ from dhsk.commands.run_costs import exact_cost, low_rank_cost
 from dhsk.commands.table import FIT, gathered, option, rows_of
 from dhsk.costs import Cost
 from dhsk.execution.run import Run
-from dhsk.kernels import GaussianKernel, HeatKernel, Kernel
+from dhsk.kernels import HeatKernel, Kernel
 from dhsk.models.archive import was_written_here
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
@@ -100,17 +100,13 @@ FIT_ROWS: Final = rows_of(
     option("--store", type=PlaceParameter(), help="Folder to keep the Gram matrix in."),
 )
 
-KERNEL_OR_LOOKS: Final = kernel_row.of(
-    default=None, help="[default: gaussian for scaled columns, as of different units; else heat]"
-)
-
 
 @click.command("train")
 @click.argument("samples")
 @labels_option
 @out_option.of(help="File of the model.")
 @gathered("fit", dict, *FIT_ROWS)
-@gathered("kernel", dict, KERNEL_OR_LOOKS, *KERNEL[1:], *map_rows(*LEARNT))
+@gathered("kernel", dict, *KERNEL_OF_MAP, *map_rows(*LEARNT))
 @reading_options
 @cluster_options
 def train(
@@ -175,12 +171,10 @@ def train(
 
 def _by_looks(kernel: dict[str, Any], mapping: dict[str, Any], samples: Samples) -> None:
     """Name the kernel if it was not, and the map that suits the samples, as a search does."""
-    if kernel["kernel"] is not None:
-        return
-    if mapping["sphere_map"] is None and has_no_time(kernel | {"kernel": HeatKernel.name}):
+    looked_at = kernel["kernel"] is None and has_no_time(kernel | {"kernel": HeatKernel.name})
+    if looked_at and mapping["sphere_map"] is None:
         mapping["sphere_map"] = map_by_looks(samples)
-    of_columns = mapping["sphere_map"] == SCALED
-    kernel["kernel"] = GaussianKernel.name if of_columns else HeatKernel.name
+    name_kernel(kernel, mapping["sphere_map"])
 
 
 def _cost(

@@ -109,7 +109,7 @@ class SamplesFile:
         labels = "" if self.labels is None else f" --labels {self.labels}"
         known = labels if self.labels != "LABELS" else ""
         grid, one = WAYS.get(self.seems or "", ("", ""))
-        one = " --kernel gaussian --map scaled" if "scaled" in grid else one  # as of the grid
+        one = grid if "scaled" in grid else one  # as of the grid
         return [
             f"dhsk cv {self.samples}{labels}{self.grouped}{self.options}{grid} --out found",
             f"dhsk plan {self.samples}{known}{self.grouped}{self.options}{one}",

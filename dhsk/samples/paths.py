@@ -228,8 +228,9 @@ def _near(path: Place) -> str:
         return ""
     with suppress(OSError):
         names = [each.name for each in islice(path.parent.iterdir(), _MOST_NAMES)]
-        found = get_close_matches(path.name.partition(":")[0], names, 1, 0.8)
-        return f": is it {path.with_name(found[0])}?" if found else ""
+        name, *key = path.name.partition(":")
+        found = get_close_matches(name, names, 1, 0.8)
+        return f": is it {path.with_name(''.join([found[0], *key]))}?" if found else ""
     return ""
 
 

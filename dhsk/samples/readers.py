@@ -181,9 +181,12 @@ def format_of(origin: Origin) -> Format | None:
 
 
 def is_name_of_file(path: Place) -> bool:
-    """Whether a path, of which nothing need exist, has the suffix of a file of samples."""
+    """Whether a path, of which nothing need exist, has the suffix of a file of samples.
+
+    The path may have a key, FILE:KEY.
+    """
     known = {*_BY_SUFFIX, *_BY_OTHERS, ".gz", ".rds"}
-    return any(suffix.lower() in known for suffix in path.suffixes[-1:])
+    return any(suffix.lower().partition(":")[0] in known for suffix in path.suffixes[-1:])
 
 
 def describe(origin: Origin) -> SamplesFile | None:

@@ -4,14 +4,16 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from shlex import quote
 from typing import Any, Final, NoReturn, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
-from dhsk.samples.format import Asked, Documents, Format, described
-from dhsk.samples.names import shown
+from dhsk.samples.format import SHOWN, Asked, Documents, Format, SamplesFile, described
+from dhsk.samples.names import listed, shown
 from dhsk.samples.paths import Origin, packed
 from dhsk.samples.spectrum import Spectrum
 from dhsk.samples.text_folder import TEXT_FILES, one_text
@@ -333,10 +335,26 @@ def _refuse_line(records: Records, row: int, line: str, name: str, sign: str) ->
 
 _WORDS: Final = "strings, counted with --spectrum"
 
+_LOOKED_AT: Final = 1000
+"""Number of lines that tell labels from strings."""
+
+_SHORT: Final = 40
+"""Mean number of letters of a line below which it may be a label."""
+
+
+def _describe_lines(origin: Origin) -> SamplesFile:
+    """Labels, if most lines come again, and are short; else strings."""
+    with origin.reading(), origin.open_text() as text:
+        lines = [line.strip() for line in islice(text, _LOOKED_AT)]
+    kinds = list(dict.fromkeys(lines))
+    if 1 < len(kinds) <= len(lines) // 2 and sum(map(len, lines)) < _SHORT * len(lines):
+        said = f"{len(kinds):,} in the first {len(lines):,} lines: {listed(kinds, SHOWN)}"
+        labels = quote(str(origin.path))
+        return SamplesFile("labels, one a line", [("classes", said)], "SAMPLES", labels)
+    return _as_strings(origin)
+
+
+_as_strings = described(f"lines of text; as samples, {_WORDS}", options=" --spectrum 6")
+
 FORMAT = Format((*FASTA, *FASTQ), _open, described(_WORDS, options=" --spectrum 6"), _labels)
-LINES = Format(
-    TEXT_FILES,
-    _open,
-    described(f"lines of text; as samples, {_WORDS}", options=" --spectrum 6"),
-    _line_labels,
-)
+LINES = Format(TEXT_FILES, _open, _describe_lines, _line_labels)

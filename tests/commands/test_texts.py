@@ -179,6 +179,9 @@ def test_refusals_name_what_was_probably_meant(run: Any, posts: None) -> None:
     words = ("--labels", "old.jsonl:group", "--out", "m")
     err = run("train", "odl.jsonl", *words)[2]
     assert "there is no file odl.jsonl: is it old.jsonl?" in err
+    for words_of in (("train", "odl.jsonl:text", *words), ("info", "odl.jsonl:text")):
+        err = run(*words_of)[2]
+        assert "there is no file odl.jsonl:text: is it old.jsonl:text?" in err
     assert "there is no file quite-another.csv\n" in run("train", "quite-another.csv", *words)[2]
     err = run("train", "old.jsonl", "--labels", "group", "--out", "m")[2]
     assert "are named as --labels old.jsonl:group" in err
