@@ -295,4 +295,5 @@ def _say(out: Place, result: TwoSamples) -> None:
     print_table(("kernel", "statistic", ""), rows)
     say(f"output: {out}")
     hint(f"next:   {opening(out / PAGE)}")
-    hint(f"or:     head {shlex.quote(str(out / WITNESS))}: the samples that differ the most")
+    hint(f"or:     head {shlex.quote(str(out / WITNESS))}")
+    hint("        (the samples that differ the most)")

@@ -138,7 +138,8 @@ def _print_baselines(baselines: Baselines) -> None:
         say_wrapped("(", f"of scikit-learn, on the same folds: {names}; {tried})")
     if baselines.left_out:
         why = "; ".join(baselines.left_out)
-        say_wrapped("(", f"common methods left out: {why}; --baselines tries all that can be)")
+        more = "; --baselines tries these too" if " takes " in why else ""
+        say_wrapped("(", f"common methods left out: {why}{more})")
 
 
 def _baseline_line(one: Baseline, *, low_rank: bool) -> tuple[str, ...]:

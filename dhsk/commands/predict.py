@@ -38,6 +38,7 @@ from dhsk.objects.places import opened as opened_file
 from dhsk.samples import Samples, Vectorizer
 from dhsk.samples.arrow import ARROW
 from dhsk.samples.csv_tables import usual_id_column
+from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.h5ad import NewColumn
 from dhsk.samples.names import in_order, refuse_others
 
@@ -288,13 +289,15 @@ class _Table:
 def _predicted(
     table: _Table, samples: Samples, run: Run
 ) -> Iterator[tuple[NDArray[Any], list[NDArray[Any]]]]:
-    """Results of `_Table.of_rows` block by block, and a warning of all-zero samples at the end."""
+    """Results of `_Table.of_rows` block by block, and warnings of zeros and gaps at the end."""
     from dhsk.models.predict import Predictor
 
     model, row_map = table.model, table.model.row_map
-    samples = row_map.to_predict(samples)
+    counted = GappedSamples(samples)
+    samples = row_map.to_predict(counted)
     yield from Predictor(row_map, model.rows, table.of_rows, model.width).blocks(samples, run)
     row_map.warn(samples)
+    counted.warn()
 
 
 def _write_predictions(

@@ -54,6 +54,7 @@ from dhsk.models.archive import was_written_here
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples
+from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.looks import map_by_looks
 from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import LEARNT, SCALED, fixed_map
@@ -150,7 +151,9 @@ def train(
     ):
         run = Run(cluster.limit, client, store=fit["store"])
         say_cost_of(lambda: _cost(opened, y, chosen, fit, run))
-        _fit(estimator.set_params(client=client), opened, y, journal)
+        counted = GappedSamples(opened)
+        _fit(estimator.set_params(client=client), counted, y, journal)
+        counted.warn()
     estimator.save(out)
     for prefix in (NEWTON, LANDMARKS, EXACT):
         Checkpoint(journal, prefix).remove()

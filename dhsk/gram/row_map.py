@@ -16,7 +16,6 @@ from dhsk.kernels import Kernel, SmoothedKernel, require_unit_rows, squared_norm
 from dhsk.progress import Progress
 from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, apply_map, of_counts
 from dhsk.samples.clipped import ClippedSamples
-from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.looks import warn_of_logarithms
 from dhsk.samples.refusals import naming
 from dhsk.samples.scan import rows_within
@@ -48,12 +47,7 @@ class RowMap:
         return replace(self, zero_rows=ZeroRows(self.zero_rows.rule))
 
     def to_predict(self, samples: Samples) -> Samples:
-        """Samples to predict: those whose fit refused values below 0 have 0 in their place.
-
-        Where columns are scaled, gaps are counted.
-        """
-        if self.weights is not None and self.weights.ndim == 2:
-            return GappedSamples(samples)
+        """Samples to predict: those whose fit refused values below 0 have 0 in their place."""
         counts = of_counts(self.sphere_map) or isinstance(self.kernel, SmoothedKernel)
         return ClippedSamples(samples) if counts else samples
 
@@ -62,9 +56,9 @@ class RowMap:
         return Data([samples], [self.kernel], self.sphere_map, self.zero_rows).scan(run)[0]
 
     def warn(self, samples: Samples) -> None:
-        """Warn of all-zero samples, values below 0, gaps, and logarithms, if there were any."""
+        """Warn of all-zero samples, of values below 0, and of logarithms, if there were any."""
         self.zero_rows.warn(samples.source, samples.shape[0])
-        if isinstance(samples, ClippedSamples | GappedSamples):
+        if isinstance(samples, ClippedSamples):
             samples.warn()
         if self.new and self.kernel.spherical and of_counts(self.sphere_map):
             warn_of_logarithms(samples)

@@ -116,7 +116,7 @@ def prepared(results: Results) -> str:
 def _comparison(results: Results) -> str:
     """Give an accuracy its baseline, and any other score the accuracy of the same fits."""
     if results.scoring == "accuracy":
-        largest = max(results.class_counts) / max(sum(results.class_counts), 1)
+        largest = max(results.tested_counts) / sum(results.tested_counts)
         return f"always the largest class: {score(largest)}"
     counts = np.array(results.confusion)
     return f"accuracy of the same fits: {score(np.trace(counts) / max(counts.sum(), 1))}"

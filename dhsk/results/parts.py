@@ -1,6 +1,6 @@
 """Typed results of a cross-validation: `Results`, and its parts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -218,14 +218,23 @@ class Results(RunFacts):
         return f"{beside.words}. Of the kernels: {self.decision.sentence}"
 
     @property
+    def tested_counts(self) -> Sequence[float]:
+        """Samples of each class that the folds of a repeat test, without classes of none.
+
+        Folds in time order test the later ones alone, whose classes may have other shares.
+        """
+        if not self.confusion:  # of a run that goes on
+            return self.class_counts
+        return [sum(row) / self.repeats for row in self.confusion if any(row)]
+
+    @property
     def unlearnt(self) -> str:
         """A sentence where no score is clearly above that of guessing.
 
         It is above by more than the standard error of its folds, and by more than `CLEAR` of those
         of guessing, as it is the best of many.
         """
-        tested = self.folds.n_test * self.folds.n / self.repeats / sum(self.class_counts)
-        chance = guessing(self.scoring, [count * min(1.0, tested) for count in self.class_counts])
+        chance = guessing(self.scoring, self.tested_counts)
         if chance is None:
             return ""
         best = [[row.score for row in self.rows_of[self.decision.best.point]]]

@@ -18,8 +18,8 @@ DELIMITERS: Final = (",", ";", "\t", "|")
 LOOKED_AT: Final = 20
 """Number of rows below the first that the rules look at."""
 
-MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-"""Spellings of an absent value, in lower case."""
+MISSING: Final = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"})
+"""Spellings of an absent value, in lower case: those of pandas that are not rare, and ?."""
 
 FEWEST_ROWS: Final = 20
 """Least number of rows that number samples: in fewer, distinct numbers are likely by chance."""

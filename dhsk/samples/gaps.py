@@ -11,6 +11,7 @@ from dhsk.errors import InputWarning
 from dhsk.samples.base import WrappedSamples
 from dhsk.samples.names import listed
 from dhsk.samples.zeros import frames_inside
+from dhsk.units import counted
 
 _SAID = 5
 """Most columns that a warning names."""
@@ -37,13 +38,15 @@ class GappedSamples(WrappedSamples):
         if not self._counts or vars(self.samples).get("_told_gaps"):
             return
         vars(self.samples)["_told_gaps"] = True  # not a field, as what was read is none
-        names = self.feature_names
+        names, n = self.feature_names, self.shape[0]
         most = sorted(self._counts.items(), key=lambda one: -one[1])
-        said = [f"{column if names is None else names[column]} {n:,}" for column, n in most]
+        said = [f"{k if names is None else names[k]} {count:,}" for k, count in most]
+        empty = sum(count == n for _, count in most)
+        more = f"; {counted(empty, 'column')} of gaps alone count for nothing" if empty else ""
         warnings.warn(
-            f"{self.source} has no value in {sum(self._counts.values()):,} places "
-            f"({'column ' if len(said) == 1 else 'columns '}{listed(said, _SAID)}, of "
-            f"{self.shape[0]:,} rows): the means of the training samples stand there",
+            f"{self.source} has {counted(sum(self._counts.values()), 'gap')} in its {n:,} rows "
+            f"({'column' if len(said) == 1 else 'columns'} {listed(said, _SAID)}), where the means "
+            f"of the training samples stand{more}",
             InputWarning,
             stacklevel=frames_inside(),
         )

@@ -193,7 +193,7 @@ def _as_classes(array: NDArray[Any], source: str) -> Labels:
             text = _decoded(array, source) if array.dtype.kind == "S" else array.astype(np.str_)
             empty = np.flatnonzero(np.char.str_len(np.char.strip(text)) == 0)
             if empty.size:
-                _refuse_missing(source, int(empty[0]))
+                _refuse_missing(source, int(empty[0]), empty.size)
             return text
     raise InputError(
         f"{source}: dtype {array.dtype} is not of classes, which are whole numbers or strings"
@@ -223,9 +223,9 @@ def is_absent(label: Any) -> bool:
 
 def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
     """Find the common type of objects, such as those of a pandas column."""
-    for row, label in enumerate(array):
-        if is_absent(label):
-            _refuse_missing(source, row)
+    absent = [row for row, label in enumerate(array) if is_absent(label)]
+    if absent:
+        _refuse_missing(source, absent[0], len(absent))
     if all(isinstance(label, str) for label in array):
         return array.astype(np.str_)
     if all(isinstance(label, int | float | np.number | np.bool_) for label in array):
@@ -244,7 +244,7 @@ def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:
         array = array.astype(np.float64)
         missing = np.flatnonzero(np.isnan(array))
         if missing.size:
-            _refuse_missing(source, int(missing[0]))
+            _refuse_missing(source, int(missing[0]), missing.size)
         wrong = np.flatnonzero((np.trunc(array) != array) | (np.abs(array) >= 2.0**63))
     else:
         wrong = np.flatnonzero(array > np.iinfo(np.int64).max)
@@ -257,9 +257,11 @@ def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _refuse_missing(source: str, row: int) -> None:
+def _refuse_missing(source: str, row: int, number: int) -> None:
+    others = f", nor have {number - 1:,} others" if number > 1 else ""
     raise InputError(
-        f"{source}: row {row} (counted from 0) has no label: fill it in, or drop it and its sample"
+        f"{source}: row {row} (counted from 0) has no label{others}: fill it in, or drop it and "
+        "its sample, as X[y.notna()], y[y.notna()] of pandas, adata[adata.obs[NAME].notna()] do"
     )
 
 

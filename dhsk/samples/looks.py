@@ -1,5 +1,6 @@
 """What values seem to be, by some rows of them: logarithms of counts, z-scores, other units."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from shlex import quote
@@ -13,8 +14,13 @@ from dhsk.errors import InputWarning
 from dhsk.samples.base import Samples
 from dhsk.samples.images import values_of
 from dhsk.samples.scan import rows_within
+from dhsk.samples.vectorizer import Vectorizer
 from dhsk.samples.weighted import SCALED, MapName, WeightedSamples
 from dhsk.samples.zeros import frames_inside
+
+LEAST_SHARE: Final = 0.03
+"""Share of entries below which log-ratios of sparse samples are not tried: texts have fewer, tables
+of microbes more."""
 
 _ROWS: Final = 500
 """Most rows that are looked at."""
@@ -56,6 +62,13 @@ _OF_LOGARITHMS: Final = (
     "seem to be logarithms of counts (log1p), but the map to the sphere is for the counts "
     "themselves: try np.expm1 of them; of AnnData, layers/counts or raw/X may have counts"
 )
+
+
+def has_few_zeros(samples: Samples) -> bool:
+    """Whether log-ratios may tell more than which features a sample has: those of words do not."""
+    if isinstance(samples.vectorizer, Vectorizer):
+        return False
+    return samples.nnz is None or samples.nnz >= LEAST_SHARE * math.prod(samples.shape)
 
 
 def first_rows(samples: Samples) -> Rows:
@@ -254,8 +267,10 @@ def map_by_looks(samples: Samples) -> MapName | None:
     if found not in _MAPS or (found == "z-scores" and not _are_signed(rows)):
         return None
     name, said = _MAPS[found]
-    other = "" if found == "gaps" else "; for proportions hyperspherical"
-    _warn(samples, f"{said} (sphere_map={name!r}, --map {name}{other})")
+    other = "for proportions hyperspherical"
+    if found == "gaps":
+        other = "fill them in, or leave these rows out, for others"
+    _warn(samples, f"{said} (sphere_map={name!r}, --map {name}; {other})")
     return name
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -202,9 +202,7 @@ def from_memory(
 def _from_objects(array: NDArray[Any], source: str, X: Any) -> NDArray[np.float64]:
     """Convert objects to numbers, as scikit-learn does, or refuse the columns that are not."""
     columns = columns_of(X)
-    if any(type(value).__name__ == "NAType" for value in array.flat):  # of pandas
-        values = [None if type(value).__name__ == "NAType" else value for value in array.flat]
-        array = np.array(values, object).reshape(array.shape)
+    array = _without_na(array)
     try:
         return array.astype(np.float64)  # None becomes NaN
     except (ValueError, TypeError) as error:
@@ -221,6 +219,14 @@ def _from_objects(array: NDArray[Any], source: str, X: Any) -> NDArray[np.float6
         raise _words_refused(source, wrong, X) from error
 
 
+def _without_na(array: NDArray[Any]) -> NDArray[Any]:
+    """The same objects with None in place of pandas' NA, which numpy does not convert."""
+    if not any(type(value).__name__ == "NAType" for value in array.flat):
+        return array
+    values = [None if type(value).__name__ == "NAType" else value for value in array.flat]
+    return np.array(values, object).reshape(array.shape)
+
+
 def refuse_words(X: Any) -> None:
     """Refuse columns of a table in memory that hold words or dates; others are no tables."""
     columns = {name: np.asarray(X[name]) for name in columns_of(X)}
@@ -233,16 +239,39 @@ def _words_refused(source: str, wrong: Mapping[Any, NDArray[Any]], X: Any) -> In
     """Refusal of columns of a table that are no numbers, with their values."""
     names = [str(name) for name in wrong]
     first = next(value for values in wrong.values() for value in values if not _is_number(value))
-    own = names[:5]
     if hasattr(X, "iloc"):
-        ways = f"X.drop(columns={own!r}), encode words with pandas.get_dummies(X, columns={own!r})"
+        words = [name for name, v in zip(names, wrong.values(), strict=True) if _are_kinds(v)]
+        encoded = f", encode words with pandas.get_dummies(X, columns={words!r})" if words else ""
+        ways = f"X.drop(columns={names!r}){encoded}"
+        mostly = [n for n, v in zip(names, wrong.values(), strict=True) if _mostly_numbers(v)]
+        if mostly:
+            ways += f", read {mostly[0]} with pandas.to_numeric(X[{mostly[0]!r}], errors='coerce')"
     else:
-        ways = f"dhsk.open_samples(X, drop_columns={own!r}), encode words as 0 and 1"
+        ways = f"dhsk.open_samples(X, drop_columns={names!r}), encode words as 0 and 1"
     return InputError(
         f"{source} has {counted(len(names), 'column')} of values that are no numbers "
         f"({listed(names, 5)}), such as {str(first)[:40]!r}: leave out with {ways}, or make "
         "numbers of dates"
     )
+
+
+_MOST_KINDS: Final = 30
+"""Most different words of a column that are worth a column of 0 and 1 each."""
+
+
+def _are_kinds(values: NDArray[Any]) -> bool:
+    """Whether a column holds few words that come again."""
+    if values.dtype.kind in "mM" or _mostly_numbers(values):
+        return False
+    if any(hasattr(value, "isoformat") for value in values):  # dates
+        return False
+    kinds = len(set(map(str, values)))
+    return kinds <= _MOST_KINDS and (2 * kinds <= len(values) or len(values) < _MOST_KINDS)
+
+
+def _mostly_numbers(values: NDArray[Any]) -> bool:
+    """Whether most values of a column of words are numbers, so that the rest may be gaps."""
+    return values.dtype.kind == "O" and 2 * sum(map(_is_number, values)) > len(values)
 
 
 def _is_number(value: Any) -> bool:
@@ -251,7 +280,7 @@ def _is_number(value: Any) -> bool:
 
 def _all_numbers(values: NDArray[Any]) -> bool:
     try:
-        values.astype(np.float64)
+        (_without_na(values) if values.dtype.kind == "O" else values).astype(np.float64)
     except (ValueError, TypeError):
         return False
     return values.dtype.kind not in "mM"

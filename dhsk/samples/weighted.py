@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows, numbered
 from dhsk.samples.base import Samples, WrappedSamples, csr_block
-from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.maps import SphereMap, parse_sphere_map
 from dhsk.samples.refusals import naming, refuse_infinite
 from dhsk.samples.scan import rows_within
@@ -73,16 +72,14 @@ def means_and_factors(samples: Samples, used: Any) -> Floats:
     They are those of `sklearn.preprocessing.StandardScaler`: a constant feature has the factor 1,
     the means of sparse samples are left at 0, and gaps, NaN of dense samples, are not counted; but
     a feature that has only gaps has the factor 0. For `used` see `document_frequencies`. Raises
-    InputError for infinity, and NaN of sparse samples. Warns of gaps.
+    InputError for infinity, and NaN of sparse samples.
     """
     moments = [_Moments(samples.shape[1]) for _ in range(used.shape[1])]
-    samples = GappedSamples(samples)
     for begin, block in numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES))):
         with naming(samples.source, samples.feature_names):
             refuse_infinite(block, begin)
         for one, own in zip(moments, used[begin : begin + block.shape[0]].T, strict=True):
             one.add(block[np.flatnonzero(own)])
-    samples.warn()
     means = np.array([one.means for one in moments])
     found = [np.zeros_like(means) if samples.is_sparse else means, [one.factors for one in moments]]
     return np.stack([np.asarray(part) for part in found], axis=1)

@@ -31,6 +31,7 @@ from dhsk.progress import Progress, counter
 from dhsk.results.baselines import Baseline, Baselines
 from dhsk.results.columns import SCALED, Row
 from dhsk.samples import Samples
+from dhsk.samples.looks import has_few_zeros
 from dhsk.samples.scan import rows_within
 from dhsk.units import format_bytes
 from dhsk.validation.engine import CvOptions
@@ -82,6 +83,9 @@ AGAIN: Final = 2.0
 
 COPIES: Final = 4
 """Copies of the samples in memory: as read, as joined, the training part, and that as scaled."""
+
+TABLE_BYTES: Final = 2**28
+"""Most bytes of sparse samples that are made dense."""
 
 CACHE_BYTES: Final = 200_000_000
 """Cache of kernel values of scikit-learn's `SVC`."""
@@ -145,7 +149,7 @@ def baselines_of(
     methods = methods_for(X)
     if any(row.kernel.startswith(SCALED) for row in rows):  # it is among the kernels
         methods = tuple(one for one in methods if one.name != SCALED_RBF.name)
-    if square.is_sparse and X.nnz and X.data.min() < 0:
+    if not isinstance(X, np.ndarray) and X.nnz and X.data.min() < 0:
         return Baselines(left_out=("all are for counts, and some values are below 0",))
     tests = [test.tolist() for _, test in grid.folds]
     key = digest_of(X, grid.y, grid.weights, sklearn.__version__, grid.scoring.key, tests)
@@ -174,12 +178,14 @@ def allowed_seconds(spent: float) -> float:
 
 
 def with_methods(kernels: Callable[[], Cost], square: Square, asked: bool | None) -> Cost:
-    """Cost of kernels, and of methods that are tried unasked on dense samples, at most as allowed.
+    """Cost of kernels, and of methods that are tried unasked on tables, at most as allowed.
 
-    Those of sparse counts take little.
+    Those of words take little.
     """
     cost = kernels()
-    if asked is not None or not isinstance(square, Samples) or square.is_sparse:
+    if asked is not None or not isinstance(square, Samples):
+        return cost
+    if square.is_sparse and not _is_table(square):
         return cost
     if cost.seconds is None:
         return cost
@@ -190,13 +196,22 @@ def with_methods(kernels: Callable[[], Cost], square: Square, asked: bool | None
 def _bytes(samples: Samples) -> int:
     """Bytes that samples take in scikit-learn's hands."""
     n, dim = samples.shape
-    each = 8 * n * dim if samples.nnz is None else 12 * samples.nnz + 8 * n
+    dense = samples.nnz is None or _is_table(samples)
+    each = 8 * n * dim if dense else 12 * (samples.nnz or 0) + 8 * n
     return COPIES * each + CACHE_BYTES
+
+
+def _is_table(samples: Samples) -> bool:
+    """Whether sparse samples, such as counts of microbes, are small and full as tables are."""
+    return has_few_zeros(samples) and 8 * math.prod(samples.shape) <= TABLE_BYTES
 
 
 def _whole(samples: Samples) -> Any:
     """All samples in memory, (N, dim), dense or CSR."""
-    return stacked(list(samples.blocks(rows_within(samples, _BLOCK_BYTES))))
+    blocks = samples.blocks(rows_within(samples, _BLOCK_BYTES))
+    if samples.is_sparse and _is_table(samples):
+        return np.vstack([block.toarray() for block in blocks])  # type: ignore[union-attr]
+    return stacked(list(blocks))
 
 
 @dataclass

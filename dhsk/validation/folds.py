@@ -158,7 +158,7 @@ def _check_groups(groups: Any, classes: Classes, cv: Any) -> None:
     if found < cv.n_splits:
         raise InputError(
             f"the samples are of {found} groups, fewer than the {cv.n_splits} folds, and no group "
-            f"is divided between folds: give --folds {found} (n_splits={found} in Python)"
+            f"is divided between folds: give --folds {found} (cv={found})"
         )
 
 

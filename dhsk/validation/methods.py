@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from dhsk.arrays import Floats, Indices
 from dhsk.samples.looks import EMBEDDED, are_compositions
@@ -176,6 +175,9 @@ OF_COUNTS: Final = (
 """On 2,000 posts of 20 groups, all words, the first had 0.819 with C = 1, the second 0.809, the
 third 0.802; on 1,500 beginnings of 12 words of two of them 0.887, 0.882 and 0.885."""
 
+OF_PROPORTIONS: Final = OF_COUNTS[2:]
+"""Without those of sublinear weights."""
+
 OF_COMPOSITIONS: Final = (
     Method(
         "LogisticRegression on log-ratios",
@@ -248,8 +250,9 @@ OF_TABLES: Final = (
 
 def methods_for(X: Any) -> tuple[Method, ...]:
     """Methods that are common for samples, (N, dim), dense, where NaN stands for gaps, or CSR."""
-    if issparse(X):
-        return OF_COUNTS
+    if not isinstance(X, np.ndarray):
+        # The logarithms of sublinear weights turn below 0 what is below 1.
+        return OF_COUNTS if not X.nnz or X.data.min() >= 1 else OF_PROPORTIONS
     if np.isnan(X).any():
         return tuple(_filling(method) for method in OF_TABLES)
     has_ratios = are_compositions(X) and bool(X.any(axis=1).all())

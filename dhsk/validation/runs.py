@@ -1,9 +1,8 @@
 """A grid under one map or two: which kernels run under which, and their engines."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from dhsk.costs import FEW
 from dhsk.errors import InputError
@@ -14,7 +13,13 @@ from dhsk.results.columns import CLR, MAP_OF, Row, prefix_under, rows_by_point, 
 from dhsk.results.decision import highest
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
-from dhsk.samples.looks import are_compositions, differ_in_depth, first_rows, map_by_looks
+from dhsk.samples.looks import (
+    are_compositions,
+    differ_in_depth,
+    first_rows,
+    has_few_zeros,
+    map_by_looks,
+)
 from dhsk.samples.weighted import LEARNT, TFIDF, MapName, fixed_map, parse_map_name
 from dhsk.validation.disk import DiskNeed, disk_need
 from dhsk.validation.engine import CvOptions, Engine, TriedKernel
@@ -26,10 +31,6 @@ from dhsk.validation.matrices import KernelMatrices, keeps_rows
 from dhsk.validation.result import write_rows
 from dhsk.validation.stages import Finalist, Stages, Wanted, rows_of
 from dhsk.validation.weighted import WeightedEngine
-
-LEAST_SHARE: Final = 0.03
-"""Share of entries below which log-ratios of sparse samples are not tried: texts have fewer, tables
-of microbes more."""
 
 KernelsOn = Callable[[Square, SphereMap | None], list[Kernel]]
 """Kernels to try first on samples under a map."""
@@ -84,7 +85,7 @@ class Maps:
                 "other folds hold out, but here every fold has its own kernel: choose "
                 "another map, or a scorer of labels or decisions"
             )
-        ratios = both and isinstance(square, Samples) and _has_few_zeros(square)
+        ratios = both and isinstance(square, Samples) and has_few_zeros(square)
         plain = name not in LEARNT
         return cls(fixed_map(name) if plain else None, plain, learnt, ratios=ratios)
 
@@ -93,22 +94,15 @@ def _of_words(samples: Samples) -> bool:
     """Whether samples are texts, or counts like those of their words."""
     if isinstance(samples.vectorizer, Vectorizer):
         return True
-    if samples.vectorizer is not None or not samples.is_sparse or _has_few_zeros(samples):
+    if samples.vectorizer is not None or not samples.is_sparse or has_few_zeros(samples):
         return False
     return differ_in_depth(first_rows(samples))
 
 
 def _few_compositions(samples: Samples) -> bool:
     """Whether log-ratios of samples are worth a try unasked: tables of microbes are short."""
-    few = _has_few_zeros(samples) and samples.shape[0] < FEW
+    few = has_few_zeros(samples) and samples.shape[0] < FEW
     return few and are_compositions(first_rows(samples))
-
-
-def _has_few_zeros(samples: Samples) -> bool:
-    """Whether log-ratios may tell more than which features a sample has: those of words do not."""
-    if isinstance(samples.vectorizer, Vectorizer):
-        return False
-    return samples.nnz is None or samples.nnz >= LEAST_SHARE * math.prod(samples.shape)
 
 
 @dataclass(frozen=True)

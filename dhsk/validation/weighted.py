@@ -17,6 +17,7 @@ from dhsk.kernels import Kernel
 from dhsk.results.columns import Certificate
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, scan
+from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.weighted import LEARNT, MapName, WeightedSamples
 from dhsk.solvers.problems import MultiClass
 from dhsk.validation.cells import Cells
@@ -57,7 +58,9 @@ class WeightedEngine:
         self._samples = samples
         self._grid = grid
         used = np.vstack([grid.weights, grid.all_weights]).T > 0
-        self._weights = LEARNT[name].learn(samples, used)
+        counted = GappedSamples(samples)
+        self._weights = LEARNT[name].learn(counted, used)
+        counted.warn()
         self._name = name
         self._make = make
         self._told = told

@@ -20,7 +20,6 @@ import dhsk
 from dhsk.samples.weighted import means_and_factors, weigh
 
 NO_METHODS = dhsk.Output(baselines=False)
-FILLED = r"has no value in .*: the means of the training samples stand there"
 
 
 def _with_gaps(n: int = 120, *, share: float = 0.1) -> tuple[pd.DataFrame, Any]:
@@ -37,8 +36,7 @@ def test_weights_are_those_of_scikit_learn() -> None:
     table, _ = _with_gaps()
     used = np.ones((120, 2), bool)
     used[::3, 1] = False
-    with pytest.warns(dhsk.InputWarning, match=FILLED):
-        weights = means_and_factors(dhsk.open_samples(table), used)
+    weights = means_and_factors(dhsk.open_samples(table), used)
     for own, found in zip(used.T, weights, strict=True):
         scaler = StandardScaler().fit(table[own])
         np.testing.assert_allclose(found[0], scaler.mean_, rtol=1e-13)
@@ -60,15 +58,13 @@ def test_a_fit_is_that_of_scikit_learns_pipeline(tmp_path: Path, kind: str) -> N
     else:
         table.to_csv(path, index=False, na_rep="?" if kind == "question" else "")
     fit = model.fit if kind in given else model.fit_samples
-    with pytest.warns(dhsk.InputWarning, match=FILLED):
-        fit(given.get(kind, path), y)
+    fit(given.get(kind, path), y)
     peer = make_pipeline(StandardScaler(), SimpleImputer(), SVC(C=1.0, gamma=1 / 8, tol=1e-9))
     peer.fit(table, y)
     # LIBSVM takes kernel values, which are at most 1, in float32.
     rounded = 2.0**-24 * np.abs(peer[-1].dual_coef_).sum()
     for samples in (table, new):
-        with pytest.warns(dhsk.InputWarning, match=FILLED):
-            found = model.decision_function(samples if kind != "array" else samples.to_numpy())
+        found = model.decision_function(samples if kind != "array" else samples.to_numpy())
         np.testing.assert_allclose(found, peer.decision_function(samples), atol=rounded)
     assert model.__sklearn_tags__().input_tags.allow_nan
 
@@ -76,12 +72,10 @@ def test_a_fit_is_that_of_scikit_learns_pipeline(tmp_path: Path, kind: str) -> N
 def test_a_saved_model_fills_too(tmp_path: Path) -> None:
     """The means are those of its training samples."""
     table, y = _with_gaps()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dhsk.InputWarning)
-        model = dhsk.HeatSVC(sphere_map="scaled", kernel="gaussian").fit(table, y)
-        model.save(tmp_path / "m.dhsk")
-        found = dhsk.HeatSVC.load(tmp_path / "m.dhsk").decision_function(table.iloc[:9])
-        np.testing.assert_array_equal(found, model.decision_function(table.iloc[:9]))
+    model = dhsk.HeatSVC(sphere_map="scaled", kernel="gaussian").fit(table, y)
+    model.save(tmp_path / "m.dhsk")
+    found = dhsk.HeatSVC.load(tmp_path / "m.dhsk").decision_function(table.iloc[:9])
+    np.testing.assert_array_equal(found, model.decision_function(table.iloc[:9]))
 
 
 @pytest.mark.parametrize("kind", ["fit", "fold", "prediction"])
@@ -118,7 +112,7 @@ def test_a_search_scales_by_itself() -> None:
         result = dhsk.cross_validate(table, y, C=[1.0], cv=2)
     said = [str(one.message) for one in told]
     assert any("have gaps, which are filled with means: columns are scaled" in s for s in said)
-    assert any("has no value in 1 places (column b 1, of 700 rows)" in s for s in said)
+    assert any("has 1 gap in its 700 rows (column b 1), where the means" in s for s in said)
     assert result.best.kernel.startswith("scaled ")
     tried = {one["method"]: one["code"] for one in result.data["baselines"]["tried"]}
     filled = "make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), Logistic"

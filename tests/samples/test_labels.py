@@ -1,6 +1,7 @@
 import gzip
 import warnings
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -234,3 +235,20 @@ def test_two_spellings_of_a_class_are_told(names: list[str], said: str | None) -
     with nullcontext() if said is None else pytest.warns(InputWarning, match=said):
         found = check_labels(names * 3, 3 * len(names))
     assert found.tolist() == names * 3
+
+
+@pytest.mark.parametrize("name", ["label", "Class", "y"])
+def test_a_header_is_no_class(tmp_path: Path, name: str) -> None:
+    """A column that lacks a label has as many lines as there are samples, with its header."""
+    path = tmp_path / "y.csv"
+    path.write_text("\n".join([name, *"uvuvuvuvu"]))
+    assert read_labels(path, 9).tolist() == list("uvuvuvuvu")
+    with pytest.raises(InputError, match=f"'{name}', seems to be a header, .* 9 labels, not 10"):
+        read_labels(path, 10)
+    assert read_labels(path, 10, header=False).tolist() == [name, *"uvuvuvuvu"]
+
+
+def test_all_absent_labels_are_counted() -> None:
+    """With the line of pandas that leaves them out."""
+    with pytest.raises(InputError, match=r"row 1 .* no label, nor have 2 others: .*y\.notna"):
+        read_labels(np.array(["u", None, "v", None, None], object), 5)

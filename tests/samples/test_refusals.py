@@ -68,8 +68,28 @@ def test_columns_that_are_no_numbers_are_named(door: str, kind: str) -> None:
     }
     table = table.assign(kind=kinds[kind])
     said = r"X has 1 column of values that are no numbers \(kind\), such as .*"
-    ways = r"X.drop\(columns=\['kind'\]\), .*get_dummies\(X, columns=\['kind'\]\)"
+    ways = r"X.drop\(columns=\['kind'\]\), "
+    ways += "or make" if kind == "dates" else r".*get_dummies\(X, columns=\['kind'\]\)"
     call = dhsk.cross_validate if door == "search" else getattr(dhsk, door)().fit
     with pytest.raises(dhsk.InputError, match=said + ways):
         call(table, y)
     assert dhsk.HeatSVC().fit(table[list("abcd")].astype(object), y).n_features_in_ == 4
+
+
+def test_each_column_gets_what_is_its_own() -> None:
+    """The code leaves out all of them, encodes what are kinds, and reads numbers among words."""
+    table = _counts(1.0)
+    for number in range(6):
+        table[f"k{number}"] = ["red", "blue"] * 50
+    table["dose"] = [*map(str, range(99)), "?"]
+    table["id"] = [f"p{number}" for number in range(100)]
+    flags = pd.array([True, None] * 50, dtype="boolean")
+    with pytest.raises(dhsk.InputError, match="has 8 columns") as caught:
+        dhsk.HeatSVC().fit(table.assign(flag=flags), ["u", "v"] * 50)
+    said, kinds = str(caught.value), [f"k{number}" for number in range(6)]
+    assert f"X.drop(columns={[*kinds, 'dose', 'id']!r})" in said
+    assert f"pandas.get_dummies(X, columns={kinds!r})" in said
+    assert "read dose with pandas.to_numeric(X['dose'], errors='coerce')" in said
+    fine = _counts(1.0).assign(flag=flags)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        dhsk.HeatSVC(sphere_map="scaled", kernel="gaussian").fit(fine, ["u", "v"] * 40)

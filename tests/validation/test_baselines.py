@@ -49,13 +49,23 @@ ONE = {"time_scale": 1.0, "C": 1.0, "cv": 3}
 
 
 def counts(n: int = 90, dim: int = 30, seed: int = 0) -> tuple[Any, NDArray[Any]]:
-    """Sparse counts of three classes that differ in some features, with overlap."""
+    """Sparse counts of three classes that differ in some features, with overlap.
+
+    Features of zeros make them as sparse as words are.
+    """
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 3
     means = rng.random((3, dim)) + 0.3
     X = rng.poisson(means[y])
     X[:, 0] += 1  # no sample of zeros
+    X = np.pad(X, ((0, 0), (0, 40 * dim)))
     return csr_array(X.astype(float)), np.array(["a", "b", "c"])[y]
+
+
+def as_table(X: Any, dim: int = 30) -> NDArray[np.float64]:
+    """The same counts, dense, without the features of zeros."""
+    table: NDArray[np.float64] = X[:, :dim].toarray()
+    return table
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +89,7 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_scores_are_those_of_the_code_in_scikit_learn(sparse: bool, scoring: str) -> None:
     """Each candidate's code, run by scikit-learn on the same folds, gives the same scores."""
     X, y = counts()
-    X = X if sparse else X.toarray()
+    X = X if sparse else as_table(X)
     found_all = dhsk.cross_validate(X, y, out=dhsk.Output(baselines=True), scoring=scoring, **ONE)
     found = found_all.baselines
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -179,7 +189,7 @@ def test_methods_of_few_samples_have_one_thread(monkeypatch: pytest.MonkeyPatch)
     watching = Method("watching", lambda _: [Watching()], "DummyClassifier()", (None,))
     monkeypatch.setattr(methods, "OF_TABLES", (watching,))
     X, y = counts()
-    dhsk.cross_validate(X.toarray(), y, out=dhsk.Output(baselines=True), **ONE)
+    dhsk.cross_validate(as_table(X), y, out=dhsk.Output(baselines=True), **ONE)
     assert len(seen) >= 6
     assert set(seen) == {1}
 
@@ -311,7 +321,7 @@ def test_methods_without_probabilities_are_left_out() -> None:
     """A scorer of probabilities takes those that have them."""
     X, y = counts()
     found = dhsk.cross_validate(
-        X.toarray(), y, out=dhsk.Output(baselines=True), scoring="neg_log_loss", **ONE
+        as_table(X), y, out=dhsk.Output(baselines=True), scoring="neg_log_loss", **ONE
     ).baselines
     assert [one.method for one in found.best_of_each if "SVC" not in one.method] == [
         one.method for one in found.best_of_each
@@ -417,11 +427,35 @@ def test_results_are_written_and_read(tmp_path: Path) -> None:
 
 
 def test_the_first_line_counts_what_methods_may_take() -> None:
-    """Of a search of dense samples; those of sparse counts take little, and others were asked."""
+    """Of a search of tables; those of words take little."""
     X, y = counts()
-    told: list[Cost] = []
-    with costs_told(told.append):
-        for samples, options in ((X.toarray(), {}), (X, {}), (X.toarray(), ONE)):
-            dhsk.cross_validate(samples, y, **options)
-    dense, sparse, given = (cost.seconds or 0.0 for cost in told)
-    assert dense >= baselines.METHODS_SECONDS + max(sparse, given)
+    for samples, more in ((as_table(X), baselines.METHODS_SECONDS), (X, 0.0)):
+        told: list[Cost] = []
+        with costs_told(told.append):
+            dhsk.cross_validate(samples, y)
+            dhsk.cross_validate(samples, y, out=dhsk.Output(baselines=False))
+        with_methods, without = (cost.seconds or 0.0 for cost in told)
+        assert with_methods >= without + more
+        assert more > 0 or with_methods == pytest.approx(without, rel=0.2)
+
+
+def test_the_format_changes_no_method() -> None:
+    """Sparse counts as full as tables get the methods of tables, and the same scores."""
+    X, y = counts()
+    table = as_table(X)
+    found, sparse = (
+        dhsk.cross_validate(one, y, out=dhsk.Output(baselines=True), **ONE).baselines.tried
+        for one in (table, csr_array(table))
+    )
+    assert [one.method for one in found] == [one.method for one in sparse]
+    assert [one.scores for one in found] == [one.scores for one in sparse]
+
+
+def test_values_below_1_have_no_logarithms() -> None:
+    """Sublinear weights turn them below 0: of proportions these methods are not tried."""
+    X, y = counts()
+    shares = csr_array(Normalizer("l1").fit_transform(X))
+    out = dhsk.Output(baselines=True)
+    found = dhsk.cross_validate(shares, y, out=out, **ONE).baselines
+    assert {one.method for one in found.tried} == {m.name for m in methods.OF_PROPORTIONS}
+    assert not found.left_out

@@ -15,7 +15,7 @@ def test_the_middle_C_alone_is_tried_where_all_take_too_long(
 ) -> None:
     """What was left out of the method is said; where that takes too long too, it is left out."""
     rng, y = np.random.default_rng(0), np.arange(90) % 3
-    X = csr_array(rng.poisson(1.0 + rng.random((3, 30))[y]).astype(float))
+    X = csr_array(np.pad(rng.poisson(1.0 + rng.random((3, 30))[y]), ((0, 0), (0, 1200))) * 1.0)
     for each, expected in ((20.0, 1.0), (90.0, None)):
         monkeypatch.setattr(baselines, "allowed_seconds", lambda _: 100.0)
         monkeypatch.setattr(baselines._Trial, "_seconds_of_a_fit", lambda *_, each=each: each)
