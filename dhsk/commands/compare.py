@@ -3,6 +3,7 @@
 import csv
 import json
 import shlex
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -33,7 +34,7 @@ from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Seed
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import FIT, JUDGE, RUN, gathered, option
 from dhsk.costs import Cost
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.execution.run import Run
 from dhsk.execution.workers import computing
 from dhsk.gram import MeanDiscrepancy, compute_gram, maximum_mean_discrepancy
@@ -54,10 +55,12 @@ from dhsk.planning.fits import FLOPS
 from dhsk.report.two_samples import most_different, write_two_samples
 from dhsk.results.two_samples import ComparedKernel, ComparedSet, TwoSamples
 from dhsk.samples import Samples, SphereMap, ZeroRows
+from dhsk.samples.dates import order_of, said_of
 from dhsk.samples.joined import JoinedSamples
 from dhsk.samples.looks import warn_of_spread
 from dhsk.samples.names import in_order, listed, shown
 from dhsk.samples.variance import width_of
+from dhsk.units import counted
 from dhsk.validation.start import first_scales
 
 SETS: Final = ("A", "B")
@@ -170,7 +173,30 @@ def _opened(samples: str, others: str, table: Reading) -> tuple[Samples, Samples
             f"A, {first.source}, has {dims[0]:,} features and B, {second.source}, has {dims[1]:,}: "
             "give the same features of both, in the same order"
         )
+    _warn_of_dependence(first, second)
     return first, in_order(second, first.feature_names, first.source)
+
+
+def _warn_of_dependence(*sets: Samples) -> None:
+    """Warn where samples are not drawn one by one: rows that follow dates, names in both sets."""
+    for name, one in zip(SETS, sets, strict=True):
+        if order := order_of(one):
+            warnings.warn(
+                f"rows of {name}, {one.source}, follow {said_of(order)}: the p-value takes samples "
+                "as independent, and is too small where neighbours in time are alike. Keep some "
+                "rows far apart, or compare many series by a row for each",
+                InputWarning,
+                stacklevel=2,
+            )
+    first, second = (set(chain.from_iterable(one.ids(ROWS) or ())) for one in sets)
+    both = len(first & second)
+    if 2 * both > min(len(first), len(second)) and not all(map(str.isdecimal, first & second)):
+        warnings.warn(
+            f"A and B have {counted(both, 'name')} of samples in common, but the test is of sets "
+            "that are independent: leave in one what is in both",
+            InputWarning,
+            stacklevel=2,
+        )
 
 
 def _check_dropped(sources: tuple[str, str], table: Reading) -> None:

@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,7 @@ from dhsk.bars import show_progress
 from dhsk.commands.config import FILE, config_option, write_config
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import hint, say_cost
+from dhsk.commands.cv_options import FINAL, KERNELS_OF_GRID, PASSED_ON, SETTINGS, splitter_of
 from dhsk.commands.cv_table import print_result
 from dhsk.commands.earlier_run import (
     PAGE,
@@ -34,22 +35,16 @@ from dhsk.commands.inputs import (
     say_predict,
 )
 from dhsk.commands.options import (
-    KERNELS,
-    LANDMARKS,
     Cluster,
     cluster_options,
     labels_option,
     landmarks_in,
     make_kernels,
-    map_rows,
-    multi_class_row,
     out_option,
-    ranks_row,
     refuse_idle,
 )
-from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Names, PlaceParameter, Seed
 from dhsk.commands.reading import Reading, reading_options
-from dhsk.commands.table import JUDGE, RUN, TRY, gathered, made, option, rows_of
+from dhsk.commands.table import gathered, made
 from dhsk.costs import Cost, costs_told
 from dhsk.execution.owner import sole_writer_of
 from dhsk.gram import GramMatrix
@@ -61,156 +56,13 @@ from dhsk.objects.places import (
 )
 from dhsk.report import write_report
 from dhsk.report.running import REFRESH_SECONDS, page_of_run
-from dhsk.results.asked import CHOICES, SEARCHES, Fitting, Output, Refit, StratifiedFolds
+from dhsk.results.asked import Fitting, Output, Refit
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import AnyVectorizer, Samples, scan
-from dhsk.samples.weighted import LEARNT
 from dhsk.verbosity import Verbosity, verbosity
 
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
-
-
-KERNELS_OF_GRID: Final = rows_of(
-    TRY,
-    option(
-        "--kernel",
-        "names",
-        common=True,
-        type=Names(),
-        help=f"One or more of {', '.join(KERNELS)}. [default: a search, see above; of a store "
-        "without cosines its own]",
-    ),
-    option(
-        "--time-scale",
-        common=True,
-        type=NUMBERS_OR_AUTO,
-        help="Times of heat and parametrix kernels, in units of log(dim)/dim, or auto for a "
-        "search. [default: auto if no kernel is named, else 0.7,1,1.4]",
-    ),
-    option(
-        "--parametrix-scale",
-        type=NUMBERS,
-        help="Times of parametrix kernels alone: in high dimension they need 10 to 30 times more.",
-    ),
-    option(
-        "--sigma",
-        type=NUMBERS,
-        help="Gaussian widths. [default: one by the variance of the samples, scikit-learn's "
-        'gamma="scale"]',
-    ),
-)
-
-SETTINGS: Final = (
-    *rows_of(
-        TRY,
-        option(
-            "--C",
-            "C",
-            common=True,
-            type=NUMBERS_OR_AUTO,
-            help="Prices of samples on the wrong side, as C of scikit-learn's SVC, or auto: scaled "
-            "to each kernel, extended until the best is inside. [default: 0.1,1,10; search: auto]",
-        ),
-        option(
-            "--search",
-            type=click.Choice(SEARCHES),
-            default="halving",
-            help="Of a search: try everything on a sample, and on all samples the best of each "
-            "kind of kernel; or everything on all.",
-        ),
-        *map_rows(*LEARNT, "auto"),
-        option(
-            "--indefinite",
-            type=click.Choice(["error", "allow"]),
-            default="error",
-            help="Kernels that are known not to be positive semi-definite: refuse them, or fit.",
-        ),
-        ranks_row,
-        *LANDMARKS,
-        multi_class_row("; auto: in a search both, else ovr above ten classes.", "auto"),
-        option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
-        option(
-            "--tol",
-            type=float,
-            default=1e-3,
-            help="Largest violation of the optimality conditions, as in scikit-learn's SVC; with "
-            "--rank, norm of the gradient relative to that at 0.",
-        ),
-    ),
-    *rows_of(
-        JUDGE,
-        option("--folds", "n_splits", type=click.IntRange(2), default=5, common=True),
-        option(
-            "--repeats",
-            "n_repeats",
-            type=click.IntRange(1),
-            default=1,
-            help="Divisions into folds.",
-        ),
-        option("--seed", "random_state", type=Seed(), default=0, help="Of folds and landmarks."),
-        option(
-            "--min-class",
-            type=click.IntRange(1),
-            default=1,
-            help="Fewest samples of a class: smaller classes are left out.",
-        ),
-        option("--groups", help="FILE or FILE:COLUMN: samples of a group stay in one fold."),
-        option("--scoring", default="accuracy", help="A scikit-learn scorer."),
-        option(
-            "--choose",
-            type=click.Choice(CHOICES),
-            default="simplest",
-            help="Take the simplest kernel within one standard error of the best, or the best.",
-        ),
-    ),
-)
-"""Options that decide the results, beside kernels: their names are those of the parameters of
-`cross_validate`, or of the fields of the small classes that it takes."""
-
-PASSED_ON: Final = ("C", "class_weight", "multi_class", "scoring", "search", "sphere_map")
-"""Options that are parameters of `cross_validate` itself."""
-
-FINAL: Final = (
-    *rows_of(
-        JUDGE,
-        option(
-            "--model",
-            is_flag=True,
-            common=True,
-            help="Fit the candidate to take on all samples: model.dhsk.",
-        ),
-        option("--test", metavar="SAMPLES", help="Held-out samples, to score that model."),
-        option("--test-labels", help="Their labels, FILE or FILE:COLUMN."),
-        option(
-            "--eigenvalues/--no-eigenvalues",
-            default=None,
-            help="Eigenvalues of the taken kernel in the report. [default: up to 1,000 samples]",
-        ),
-        option(
-            "--baselines/--no-baselines",
-            default=None,
-            help="Score common methods of scikit-learn on the same folds: LinearSVC on tf-idf, of "
-            "tables linear ones, SVC and trees. "
-            "[default: in a search, where they add 10 s or a fifth]",
-        ),
-    ),
-    *rows_of(
-        RUN,
-        option("--overwrite", is_flag=True, help="Replace the results of another run in --out."),
-        option(
-            "--store",
-            type=PlaceParameter(),
-            help="Folder to keep the inner products in, for other runs. [default: in --out while "
-            "it runs]",
-        ),
-        option(
-            "--disk",
-            help="Most disk for the inner products, such as 10GB; if they take more, they are "
-            "computed whenever they are needed. [default: 1GB, or half of what is free]",
-        ),
-    ),
-)
 
 
 def _kernels(given: dict[str, Any], opened: GramMatrix | Samples) -> dict[str, Any]:
@@ -311,7 +163,7 @@ def cv(
             return
     run = partial(
         _cross_validate, opened, y, **kernels, **{name: grid[name] for name in PASSED_ON},
-        low_rank=low_rank, groups=groups, cv=made(StratifiedFolds, grid), fit=made(Fitting, grid),
+        low_rank=low_rank, groups=groups, cv=splitter_of(grid), fit=made(Fitting, grid),
         refit=made(Refit, grid | final | {"test": held_out}), memory=cluster.memory,
         out=made(Output, final | {"folder": out}),
     )  # fmt: skip

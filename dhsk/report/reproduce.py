@@ -80,8 +80,9 @@ def _python(results: Results) -> str:
             f"result.best_score_  # mean {metric(results)} here: {score(best.mean)}"
         )
     name = "HeatSVC" if best.rank is None else "NystromSVC"
+    ordered = "from sklearn.model_selection import TimeSeriesSplit\n" if _in_order(results) else ""
     return (
-        "import dhsk\n\n"
+        f"import dhsk\n{ordered}\n"
         f"model = dhsk.{name}({', '.join(own)}).fit(X, y)\n"
         'model.save("model.dhsk")\n'
         "model.predict(X_new)\n\n"
@@ -93,6 +94,8 @@ def _python(results: Results) -> str:
 def _folds(results: Results) -> list[str]:
     """Return the arguments that divide the samples as they were."""
     splitter, repeats = results.folds.splitter, results.repeats
+    if folds := _in_order(results):
+        return [f"cv=TimeSeriesSplit({folds})"]
     seed = re.fullmatch(r"Stratified(Group)?KFold\(.*random_state=(\d+), shuffle=True\)", splitter)
     if seed is None:
         return ["cv=cv"]  # the user's own
@@ -102,6 +105,13 @@ def _folds(results: Results) -> list[str]:
     groups = "Group" in splitter or _setting(results, "groups", None) is not None
     cv = own.n_splits if counted else call(own)
     return [f"cv={cv}", *(["groups=groups"] if groups else [])]
+
+
+def _in_order(results: Results) -> str:
+    """Return the number of folds in the order of rows, as of --in-order; empty of others."""
+    plain = r"TimeSeriesSplit\(gap=0, max_train_size=None, n_splits=(\d+), test_size=None\)"
+    found = re.fullmatch(plain, results.folds.splitter)
+    return "" if found is None else found[1]
 
 
 def call(made: Any) -> str:
@@ -195,6 +205,7 @@ def _commands(results: Results) -> str:
         return ""
     given = train.removeprefix("dhsk train ").removesuffix(" --out model.dhsk")
     folds = f"--folds {results.folds.n // results.repeats}"
+    folds += " --in-order" if _in_order(results) else ""
     folds += "" if "--seed" in given else f" --seed {_setting(results, 'seed', 0)}"
     folds += f" --repeats {results.repeats}" if results.repeats > 1 else ""
     groups = _reading(results).get("groups")

@@ -1,12 +1,11 @@
 """What a value of a table is, or a column: a gap, a number and how it is written, or groups."""
 
-from datetime import datetime
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.samples.dates import is_date, readings
 from dhsk.samples.dialect import has_decimal_comma, has_thousands, is_missing, is_number, value_of
 
 _OF_GROUPS: Final = frozenset(
@@ -30,12 +29,6 @@ FEWEST_GROUPS: Final = 10
 """Least number of groups, two in each of five folds; columns of fewer may hold the labels."""
 
 STAY_TOGETHER: Final = "rows of one value stay in one fold (--groups)"
-
-
-OF_THE_PAST: Final = (
-    "folds are shuffled, so scores are those of the past by the future too; "
-    "cross_validate(X, y, cv=TimeSeriesSplit(5)) in Python keeps to the order"
-)
 
 
 def names_groups(name: str) -> bool:
@@ -84,29 +77,10 @@ def is_measurement(value: Any) -> bool:
     return is_date(text) or has_decimal_comma(text) or has_thousands(text, ",") or is_percent(text)
 
 
-def is_date(value: Any) -> bool:
-    """Whether a value is a date, with a time or without."""
-    try:
-        datetime.fromisoformat(str(value).strip())
-    except ValueError:
-        return False
-    return True
-
-
 def are_dates(values: list[Any]) -> bool:
     """Whether all that are there are dates, and there are any."""
     present = present_of(values)
-    return bool(present) and all(map(is_date, present))
-
-
-def in_time_order(values: list[Any]) -> bool:
-    """Whether values are dates, each after the one before or the same, and mostly different."""
-    try:
-        found = [datetime.fromisoformat(str(value).strip()) for value in values]
-        ordered = all(one <= other for one, other in pairwise(found))
-    except (ValueError, TypeError):  # no date, or some have a time zone
-        return False
-    return ordered and 2 * len(set(found)) > max(FEWEST_GROUPS, len(found))
+    return bool(present) and next(readings(present), None) is not None
 
 
 def is_gap(value: Any) -> bool:

@@ -8,15 +8,14 @@ from itertools import pairwise
 from typing import Any, Final
 
 from dhsk.errors import InputError
+from dhsk.samples.dates import OF_THE_PAST, said_of, time_order
 from dhsk.samples.format import FILLED, LABELS, SHOWN
 from dhsk.samples.kinds import (
     FEWEST_GROUPS,
-    OF_THE_PAST,
     STAY_TOGETHER,
     are_dates,
     are_numbers,
     how_written,
-    in_time_order,
     is_gap,
     is_measurement,
     is_numeric,
@@ -189,8 +188,9 @@ class Roles:
             yield "ids", self.ids
         if self.group:
             yield "groups", f"{self.group}: {STAY_TOGETHER}"
-        for name in filter(lambda one: in_time_order(self.more[one]), self.own):
-            yield "order", f"rows follow {name}: {OF_THE_PAST}"
+        for name in self.own:
+            if order := time_order(self.more[name]):
+                yield "order", f"rows follow {said_of((name, order))}: {OF_THE_PAST}"
 
     def rows_of_features(self) -> Iterator[tuple[str, str]]:
         """What keeps columns from being features, for people."""
@@ -212,8 +212,10 @@ class Roles:
             names = [name for name, how in self.written.items() if how == words]
             if names:
                 yield "numbers", f"{listed(names, SHOWN)} with {words}: {way} to keep them"
-        if self.dates:
-            yield "dates", f"{listed(self.dates, SHOWN)}: left out; write days since the first"
+        for follow, way in (False, "; write days since the first"), (True, ", as the rows' order"):
+            dates = [k for k in self.dates if bool(time_order(self.more[k])) == follow]
+            if dates:
+                yield "dates", f"{listed(dates, SHOWN)}: left out{way}"
         if kinds := self.categories:
             way = f"pandas.get_dummies(table, columns={kinds[:SHOWN]!r}) makes numbers of them"
             yield "words", f"{listed(kinds, SHOWN)}: left out, but {way}"

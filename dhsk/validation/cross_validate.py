@@ -24,16 +24,15 @@ from dhsk.results.columns import Cell, bare, is_rest, rows_by_point, summarise
 from dhsk.results.decision import decide, rivals_in
 from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import ChoiceOfBest, Timings
-from dhsk.samples import Samples
-from dhsk.samples.looks import warn_of_copied_labels, warn_of_repeated
 from dhsk.samples.weighted import MapName
 from dhsk.solvers.problems import MultiClass
 from dhsk.units import parse_bytes
 from dhsk.validation.baselines import asked_for, baselines_of, with_methods
+from dhsk.validation.cautions import look_at, look_back
 from dhsk.validation.costs import cost_of
 from dhsk.validation.disk import remove_stores
 from dhsk.validation.engine import NO_MODEL, CvOptions, Engine, TriedKernel
-from dhsk.validation.examined import check_ids, examine
+from dhsk.validation.examined import examine
 from dhsk.validation.folds import divide
 from dhsk.validation.grid import DEFAULT_C, Grid, Kernels, make_grid, ways_of
 from dhsk.validation.grid_progress import MODEL, GridProgress
@@ -230,7 +229,7 @@ def cross_validate(
         indefinite=fit.indefinite,
     )  # fmt: skip
     held_out = None if taken.test is None else open_held_out(square, taken.test, grid)
-    _look_at(square, grid)
+    look_at(square, grid)
     asked = asked_for(output.baselines, square, default=default)
     temporary = TemporaryFolder()
     options = _options(memory, client, output, places, temporary)
@@ -246,7 +245,7 @@ def cross_validate(
         tell_cost(partial(with_methods, cost, square, asked))
         halving = Halving(rounds, maps, square, grid, kernels_on, make, scale_C)
         runs, halved = halving.run(runs, look=look)
-        _look_back(square, groups)
+        look_back(square, groups)
         winner, scores = _scores(grid, runs.tried, taken.choose)
         engine = runs.engine_of(winner)
         fitted = perf_counter()
@@ -292,19 +291,6 @@ def _options(
         client=client, on_demand=output.store is None, eigenvalues=output.eigenvalues,
         disk=None if output.disk is None else parse_bytes(output.disk, "disk"),
     )  # fmt: skip
-
-
-def _look_at(square: Square, grid: Grid) -> None:
-    """Refuse ids that cannot be read, and warn of labels among the features, before any work."""
-    check_ids(square)
-    if isinstance(square, Samples):
-        warn_of_copied_labels(square, grid.y)
-
-
-def _look_back(square: Square, groups: Any) -> None:
-    """Warn of samples that equal others, now that all were read, unless groups divide them."""
-    if isinstance(square, Samples) and groups is None:
-        warn_of_repeated(square)
 
 
 def _timings(prepared: float, begin: float, fitted: float) -> Timings:

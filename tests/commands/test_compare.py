@@ -236,3 +236,19 @@ def test_a_column_of_one_set_alone_is_left_out(run: Any) -> None:
     code, _, err = run("compare", "a.csv", "b.csv", *words, "topik", "--out", "q")
     assert code == BAD_INPUT
     assert "neither a.csv nor b.csv has a column 'topik': their columns are a, b, c, topic" in err
+
+
+def test_samples_that_are_not_drawn_one_by_one(run: Any) -> None:
+    """Rows that follow dates, and samples of both sets, are warned of."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.poisson(4.0, (40, 3)), columns=list("abc"))
+    table["day"] = pd.date_range("2020-01-01", periods=40).strftime("%m/%d/%Y")
+    table.to_csv("a.csv", index=False)
+    table.sample(frac=1, random_state=0).to_csv("b.csv", index=False)
+    words = ("compare", "a.csv", "b.csv", "--permutations", 19)
+    code, _, err = run(*words, "--drop-column", "day", "--out", "d")
+    assert code == DONE
+    assert "rows of A, a.csv, follow column 'day': the p-value takes samples as independent" in err
+    assert "rows of B" not in err
+    err = run(*words, "--id-column", "day", "--out", "e")[2]
+    assert "A and B have 40 names of samples in common" in err

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array, save_npz
+from sklearn.model_selection import TimeSeriesSplit
 
 import dhsk
 from dhsk.__main__ import DONE, INTERRUPTED
@@ -133,3 +135,30 @@ def test_a_run_that_is_stopped_leaves_a_page_of_what_is_finished(
     assert "nothing is computed again" not in out
     assert so_far not in page.read_text()
     assert "next:   open " in out
+
+
+@pytest.mark.slow
+def test_folds_in_the_order_of_the_rows(run: Any, tmp_path: Path) -> None:
+    """Are those of `TimeSeriesSplit`, go into the files, and take no other way of dividing."""
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2020-01-01", periods=90)
+    table = pd.DataFrame(rng.random((90, 3)), columns=list("abc")).assign(day=days)
+    table.assign(y=["u", "v", "v"] * 30).to_csv("t.csv", index=False)
+    words = ("cv", "t.csv", "--labels", "t.csv:y", "--drop-column", "day", "--kernel", "cosine")
+    code, _, err = run(*words, "--C", 1, "--out", "shuffled")
+    assert (code, "rows of t.csv follow column 'day': shuffled folds" in err) == (DONE, True)
+    code, _, err = run(*words, "--C", 1, "--in-order", "--folds", 3, "--out", "ordered")
+    assert (code, "shuffled" in err) == (DONE, False)
+    found = dhsk.CvResult.from_json("ordered/results.json")
+    expected = dhsk.cross_validate(
+        table[list("abc")], ["u", "v", "v"] * 30, kernels=["cosine"], C=1.0, cv=TimeSeriesSplit(3)
+    )
+    assert [row.score for row in found.rows] == [row.score for row in expected.rows]
+    page = Path("ordered/report.html").read_text()
+    assert "cv=TimeSeriesSplit(3)" in page
+    assert "from sklearn.model_selection import TimeSeriesSplit" in page
+    assert "--folds 3 --in-order" in page
+    assert "nothing is computed again" in run("cv", "--config", "ordered/run.toml")[1]
+    code, _, err = run(*words, "--in-order", "--groups", "t.csv:y", "--repeats", 2, "--out", "o")
+    assert code != DONE
+    assert "--in-order takes all rows as they are: leave out --groups and --repeats" in err

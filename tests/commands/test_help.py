@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import dhsk
 from dhsk.commands.cli import OVERVIEW, commands
-from dhsk.commands.cv import FINAL, KERNELS_OF_GRID, PASSED_ON, SETTINGS
+from dhsk.commands.cv_options import FINAL, KERNELS_OF_GRID, PASSED_ON, SETTINGS
 from dhsk.commands.manner import MOST_LINES
 from dhsk.commands.table import DATA, JUDGE, RUN, TRY, key_of
 from dhsk.results.asked import Fitting, Output, Refit, StratifiedFolds
@@ -59,7 +59,8 @@ def test_the_long_help_has_every_option(command: str) -> None:
 
 def test_every_option_of_a_grid_is_used() -> None:
     """Each is a parameter of `cross_validate`, a field of what that takes, or the command's own."""
-    own = {"names", "parametrix_scale", "sigma", "groups", "model", "test_labels", "overwrite"}
+    own = {"names", "parametrix_scale", "sigma", "groups", "in_order", "model", "test_labels"}
+    own |= {"overwrite"}
     kinds = (StratifiedFolds, Fitting, Refit, Output, LowRank)
     taken = own | set(PASSED_ON) | {"time_scale"} | {f.name for kind in kinds for f in fields(kind)}
     rows = (*KERNELS_OF_GRID, *SETTINGS, *FINAL)

@@ -124,7 +124,7 @@ def test_numbers_that_are_not_positive_are_refused(values: Any, message: str) ->
         ({"groups": [1, 2]}, r"groups has the shape \(2,\) for 63 samples"),
         ({"groups": [None, *range(62)]}, r"groups: row 0 \(counted from 0\) has no group"),
         ({"groups": ["a"] * 62 + [np.nan]}, "groups: row 62 .* has no group"),
-        ({"groups": np.arange(63) // 32}, r"of 2 groups, .* give --folds 2 \(n_splits=2 in"),
+        ({"groups": np.arange(63) // 32}, r"of 2 groups, .* give --folds 2 \(cv=2\)"),
         ({"sample_weight": np.ones((63, 1))}, r"sample_weight has shape \(63, 1\)"),
         ({"sample_weight": np.r_[np.inf, np.ones(62)]}, "it is inf for sample 0"),
         ({"cv": [([0, 1], [99])]}, "fold 0 does not name samples 0 to 62"),

@@ -1,0 +1,29 @@
+"""Warnings of what makes scores too high: copied labels, repeated samples, folds across time."""
+
+from typing import Any
+
+from dhsk.samples import Samples
+from dhsk.samples.dates import warn_of_order
+from dhsk.samples.looks import warn_of_copied_labels, warn_of_repeated
+from dhsk.validation.examined import check_ids
+from dhsk.validation.grid import Grid
+from dhsk.validation.input import Square
+
+
+def look_at(square: Square, grid: Grid) -> None:
+    """Refuse ids that cannot be read, and warn before any work.
+
+    Of a feature that has the labels, and of folds that are trained on what comes after what they
+    test, where rows follow dates.
+    """
+    check_ids(square)
+    if isinstance(square, Samples):
+        warn_of_copied_labels(square, grid.y)
+        if any(train.max() > test.min() for train, test in grid.folds):
+            warn_of_order(square)
+
+
+def look_back(square: Square, groups: Any) -> None:
+    """Warn of samples that equal others, now that all were read, unless groups divide them."""
+    if isinstance(square, Samples) and groups is None:
+        warn_of_repeated(square)
