@@ -53,6 +53,7 @@ def _options(
     if samples is not None and samples.shape[1] == 1:  # no point on a sphere
         return "", " --kernel gaussian"
     found = "" if samples is None else seems(first_rows(samples)) or ""
+    found = "gaps" if samples is not None and samples.has_gaps else found
     taken = not refused and sphere_map != "identity"
     if samples is None or (taken and found != "units"):
         return "", ""  # the map of the plan is that of the commands, and takes the samples

@@ -48,8 +48,6 @@ class ArrowTable(Table):
     types: tuple[str, ...]
     """Kind of each column: number, list, text or other."""
     n_rows: int
-    gapped: frozenset[str]
-    """Columns that are known to have gaps."""
 
     def batches(self, names: Sequence[str], rows: int = _BATCH) -> Iterator[Any]:
         """Record batches of some columns, of at most so many rows."""
@@ -135,7 +133,7 @@ def read_schema(origin: Origin) -> ArrowTable:
     kept = [name for name in described.get("index_columns", []) if isinstance(name, str)]
     types = tuple(_kind(kind) for kind in schema.types)
     index = kept[0] if len(kept) == 1 else None
-    return ArrowTable(origin, tuple(schema.names), types, n_rows, gapped, index=index)
+    return ArrowTable(origin, tuple(schema.names), types, n_rows, index=index, gapped=gapped)
 
 
 def _columns_with_gaps(metadata: Any) -> frozenset[str]:

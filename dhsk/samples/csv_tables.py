@@ -27,10 +27,12 @@ from dhsk.samples.delimited import (
     read_records,
 )
 from dhsk.samples.dialect import (
+    AS_WRITTEN,
     LOOKED_AT,
     Numbering,
     has_decimal_comma,
     has_thousands,
+    is_missing,
     is_number,
     number_or_gap,
 )
@@ -291,10 +293,13 @@ def _labels(origin: Origin, asked: Asked) -> list[str]:
 def _describe(origin: Origin) -> SamplesFile:
     table = read_columns(origin)
     warn_of_twins(str(origin), table.names, range(len(table.names)))
-    number = sum(1 for _ in table.records())
+    number, gapped = 0, set[str]()
+    for number, record in enumerate(table.records(), 1):  # noqa: B007
+        if not AS_WRITTEN.isdisjoint(record):
+            gapped |= {k for k, v in zip(table.names, record, strict=False) if is_missing(v)}
     if number and not table.head():
         table.refuse_width(0, next(table.records()))
-    return describe_table("a table", table, number)
+    return describe_table("a table", replace(table, gapped=frozenset(gapped)), number)
 
 
 FORMAT = Format(TABLES, _open, _describe, _labels, has_columns=True)

@@ -78,8 +78,13 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         described = replace(described, python=_regression(table, str(label), left, steps))
     if text is not None or not (line := _as_it_is_read(table, found)):
         return described
-    must = bool(found.unlabelled or found.written) and ".T.to_csv" not in line
-    return replace(described, python=[line, *([] if must else described.following)])
+    if ".T.to_csv" in line:
+        return replace(described, python=[line, *described.following])
+    if found.unlabelled or found.written:
+        return replace(described, python=[line])
+    # Words may be the labels in others, so that what leaves them out comes first.
+    first, *others = described.following
+    return replace(described, python=[first, line, *others])
 
 
 def _as_it_is_read(table: Table, found: Roles) -> str | None:

@@ -49,6 +49,9 @@ _SPLITS: Final = frozenset({"train", "test", "val", "valid", "validation", "dev"
 _LEAST_SHARE: Final = 0.05
 """Least share of a second class: a column that has one value but for a few holds no labels."""
 
+_LEAST_PRESENT: Final = 0.05
+"""Share of values up to which a column is left out: means in place of the others say little."""
+
 _OF_LABELS: Final = (
     *LABELS, "diagnosis", "dx", "disease", "sick", "ill", "species", "survived", "churn",
 )  # fmt: skip
@@ -103,7 +106,8 @@ class Roles:
         more = table.head(most=number) if number * len(columns) <= _MOST_VALUES else columns
         vectors = (k for k, v in columns.items() if not own_text and v and is_vector(v[0]))
         vector = next(vectors, None)
-        own = [k for k, v in more.items() if k != vector and not all(map(is_numeric, v))]
+        own = [k for k, v in more.items() if k in table.gapped or not all(map(is_numeric, v))]
+        own = [k for k in own if k != vector]
         called, group = _groups_of(table, number)
         own_ids = [name for name in own if name not in called]
         ids = _ids_of({k: v for k, v in more.items() if k not in called}, own_ids)
@@ -145,9 +149,9 @@ class Roles:
 
     @property
     def empty(self) -> list[str]:
-        """Those of few values, which are left out."""
+        """Those of nearly no values, which are left out."""
         lengths = {name: len(present_of(self.more[name])) for name in self.others}
-        return [name for name, n in lengths.items() if 2 * n <= len(self.more[name])]
+        return [k for k, n in lengths.items() if n <= _LEAST_PRESENT * len(self.more[k])]
 
     @property
     def gaps(self) -> list[str]:
@@ -170,6 +174,13 @@ class Roles:
         """Those that are left out as they are words, of which there are few."""
         names = [k for k in self.dropped if k not in self.dates and k not in self.written]
         return [k for k in names if 1 < _n_classes(self.more[k]) <= _MOST_CATEGORIES]
+
+    @property
+    def constant(self) -> list[str]:
+        """Columns of numbers that are all the same."""
+        if not self.label or len(self.more[self.label]) < _FEWEST_MEASURED:
+            return []
+        return [name for name in self.numbers if len(set(map(str, self.more[name]))) == 1]
 
     @property
     def numbers(self) -> list[str]:
@@ -200,14 +211,15 @@ class Roles:
             columns = f"{len(self.gaps):,} column{'s' if len(self.gaps) > 1 else ''}"
             whole = self.more is not self.columns
             whose = f"{len(lists[0]):,} rows" if whole else f"the {len(lists[0]):,} rows looked at"
-            yield (
-                "gaps",
-                f"{n:,} of {whose} have some, in {columns} ({listed(self.gaps, SHOWN)}): {FILLED}",
-            )
+            some = f"{n:,} of {whose}" if n else "some rows"  # others than those looked at
+            said = f"{some} have some, in {columns} ({listed(self.gaps, SHOWN)}): {FILLED}"
+            yield "gaps", said
+        if self.constant:
+            yield "constant", f"{listed(self.constant, SHOWN)}: one value, which tells nothing"
         if self.unlabelled:
             yield "gaps", f"rows without {self.label}: leave them out first"
         if self.empty:
-            yield "empty", f"{listed(self.empty, SHOWN)}: left out, as half of the rows or more are"
+            yield "empty", f"{listed(self.empty, SHOWN)}: left out, as nearly all rows are"
         for words, way in _WAYS.items():
             names = [name for name, how in self.written.items() if how == words]
             if names:
@@ -218,7 +230,10 @@ class Roles:
                 yield "dates", f"{listed(dates, SHOWN)}: left out{way}"
         if kinds := self.categories:
             way = f"pandas.get_dummies(table, columns={kinds[:SHOWN]!r}) makes numbers of them"
-            yield "words", f"{listed(kinds, SHOWN)}: left out, but {way}"
+            yield (
+                "words",
+                f"{listed(kinds, SHOWN)}: left out, but {way}, where known before the labels",
+            )
 
 
 def _groups_of(table: Table, number: int) -> tuple[list[str], str | None]:

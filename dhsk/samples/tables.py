@@ -48,6 +48,8 @@ class Table(ABC):
     names: tuple[str, ...]
     index: str | None = field(default=None, kw_only=True)
     """Column that is known to name the rows, such as the index of a pandas DataFrame."""
+    gapped: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Columns that are known to have gaps, wherever these are."""
     word = "column"
     """What a column is called."""
     has_header = True

@@ -119,7 +119,9 @@ def test_gaps_need_scaled_columns(run: Any, inside: None) -> None:
     rng = np.random.default_rng(0)
     x = rng.random((200, 8))
     x[rng.random(x.shape) < 0.05] = np.nan
-    x[20:, 7] = np.nan
+    x[5:, 7] = np.nan
+    x[:, 6] = 0.5
+    x[12:, 6] = np.nan  # mostly empty, but filled
     table = pd.DataFrame(x, columns=list("abcdefgh")).assign(label=list("uv") * 100)
     table.to_csv("t.csv", index=False)
     table.to_csv("q.csv", index=False, na_rep="?")
@@ -128,7 +130,7 @@ def test_gaps_need_scaled_columns(run: Any, inside: None) -> None:
         out = run("info", name)[1]
         n = int(np.isnan(x[:, :7]).any(axis=1).sum())
         assert f"gaps     {n} of 200 rows have some, in 7 columns (a, b, c, d, e, f, g):" in out
-        assert "empty    h: left out, as half of the rows or more are\n" in out
+        assert "empty    h: left out, as nearly all rows are\n" in out
         *_, cv, plan = out.splitlines()
         assert cv.endswith(f"--labels {name}:label --drop-column h --map scaled --out found")
         words = ("--kernel", "linear", "--C", 1, "--folds", 2, "--overwrite")
@@ -149,10 +151,21 @@ def test_gaps_need_scaled_columns(run: Any, inside: None) -> None:
         "gaps     1 of 500 rows have some, in 1 column (b): with --map"
         in run("info", "once.csv")[1]
     )
-    wide = pd.DataFrame(rng.random((500, 201))).assign(y=list("uv") * 250)
+    wide = pd.DataFrame(rng.random((500, 201)), columns=[f"c{k}" for k in range(201)])
+    wide = wide.assign(y=list("uv") * 250, c9=1.0)
     wide.iloc[::3, 0] = np.nan
     wide.to_csv("wide.csv", index=False)
-    assert "gaps     17 of the 50 rows looked at have some" in run("info", "wide.csv")[1]
+    out = run("info", "wide.csv")[1]
+    assert "gaps      17 of the 50 rows looked at have some" in out
+    assert "constant  c9: one value, which tells nothing\n" in out
+    wide["c0"] = 1.0
+    wide.loc[17, "c0"] = np.nan  # between the rows that are looked at
+    wide.to_csv("wide.csv", index=False)
+    wide.to_parquet("wide.parquet")
+    for name in ("wide.csv", "wide.parquet"):
+        out = run("info", name)[1]
+        assert "gaps      some rows have some, in 1 column (c0)" in out
+        assert f"next:   dhsk cv {name} --labels {name}:y --map scaled --out found" in out
     pd.DataFrame(x[:, 7:], columns=["h"]).assign(a=1.0, b=2.0, label=list("uv") * 100).to_csv(
         "t.csv", index=False
     )
@@ -339,7 +352,9 @@ def test_words_dates_and_numbers_of_rows_are_told_apart(run: Any, inside: None) 
     table["nr"] = rng.permutation(10**6)[:300]
     table.drop(columns="household").to_csv("named.csv", index=False)
     assert "  ids      nr\n" in run("info", "named.csv")[1]
-    encode = run("info", "s.csv")[1].splitlines()[-2]
+    safe, encode = run("info", "s.csv")[1].splitlines()[-2:]  # words may tell the labels
+    assert safe.startswith("next:   dhsk cv s.csv --labels s.csv:left")
+    assert "--drop-column region" in safe
     exec(encode[8:].split(" in Python")[0], {"pandas": pd})
     assert {"region_n", "region_s"} < set(pd.read_csv("s_numbers.csv"))
 

@@ -238,7 +238,7 @@ def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> N
     frame.to_csv("words.csv", index=False)
     out = run("info", "words.csv")[1]
     assert "words    place: left out, but pandas.get_dummies(table, columns=['place'])" in out
-    *_, encode, ridge = out.splitlines()
+    *_, ridge, encode = out.splitlines()
     assert "; dhsk.HeatKernelRidge().fit(" not in ridge
     exec(ridge[8:].removesuffix(" in Python"), {"pandas": pd, "dhsk": dhsk, "sklearn": sklearn})
     line, then = encode[8:].split(" in Python, then ")
