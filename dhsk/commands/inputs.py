@@ -65,6 +65,8 @@ def open_samples_of(
     columns, and lack those that are no features.
     """
     refuse_bare_column(source, labels)
+    if labels is not None:
+        Origin.of(labels)  # before the samples are read
     own = own_label_column(source, labels)
     table = table if like is None else _those_in(source, table, like, own)
     drop = (*table.drop_columns, *own)

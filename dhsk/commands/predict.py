@@ -41,6 +41,7 @@ from dhsk.samples.csv_tables import usual_id_column
 from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.h5ad import NewColumn
 from dhsk.samples.names import in_order, refuse_others
+from dhsk.samples.refusals import NoNumbersError
 
 if TYPE_CHECKING:
     from dhsk.models.exact import SvcModel
@@ -216,7 +217,15 @@ def _samples_for(
     if set(like) & set(columns) and set(like) - set(columns):  # text in others would be refused
         none = {*table.drop_columns, *own_label_column(samples, labels), table.id_column}
         refuse_others(samples, [name for name in columns if name not in none], like, str(model))
-    opened = open_samples_of(samples, table, labels, loaded.dim, loaded.vectorizer, like=like)
+    try:
+        opened = open_samples_of(samples, table, labels, loaded.dim, loaded.vectorizer, like=like)
+    except NoNumbersError as error:
+        if not like:
+            raise
+        raise InputError(
+            f"{error.place}: {model} needs its numbers, so write them as in training, or leave "
+            "empty what is missing, which a model of scaled columns takes"
+        ) from None
     if opened.vectorizer is not None and loaded.vectorizer is None:
         raise InputError(
             f"{samples} holds texts, but {model} was trained on counts: give counts of the same "

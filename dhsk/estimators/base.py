@@ -41,6 +41,7 @@ from dhsk.samples import (
     parse_zero_rule,
 )
 from dhsk.samples.memory import are_texts, from_memory
+from dhsk.samples.refusals import in_pipelines
 from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import MapName, fixed_map
 from dhsk.units import parse_bytes
@@ -85,6 +86,8 @@ class HeatEstimator(SavedEstimator):
     _headings: ClassVar[Mapping[str, str]] = _HEADINGS
     """Beginnings of messages, by words of dhsk's."""
     _dtypes: ClassVar[tuple[str | None, ...]] = ("float32", "float64")
+    _scales: ClassVar[bool] = False
+    """Whether there is a map that scales columns."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -278,8 +281,9 @@ def in_scikit_words(estimator: BaseEstimator) -> Iterator[None]:
     try:
         yield
     except InputError as error:
+        said = str(error) if getattr(estimator, "_scales", False) else in_pipelines(str(error))
         for words, heading in getattr(estimator, "_headings", _HEADINGS).items():
-            if words in str(error):
+            if words in said:
                 begin = heading.format(name=type(estimator).__name__)
-                raise InputError(f"{begin}: {error}") from None
+                raise InputError(f"{begin}: {said}") from None
         raise

@@ -71,6 +71,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     """Names of the parameters in a model file."""
     _model_type: ClassVar[Any]
     """Type of `model_`."""
+    _scales = True
     model_: Model
 
     @abstractmethod

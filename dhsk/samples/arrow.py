@@ -19,6 +19,7 @@ from dhsk.samples.format import Asked, Format, SamplesFile
 from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
+from dhsk.samples.refusals import NoNumbersError
 from dhsk.samples.roles import ids_in
 from dhsk.samples.tables import (
     ENCODED,
@@ -249,19 +250,19 @@ def _refuse_types(table: ArrowTable, names: Sequence[str]) -> NoReturn:
     if len(names) > 1:
         kinds = [f"{shown(name)} ({table.kind(name)})" for name in names]
         place = quote(f"{path}:NAME")
-        raise InputError(
-            f"{path} has {len(names):,} columns that hold no numbers: {first_of(kinds)}: "
+        raise NoNumbersError.at(
+            f"{path} has {len(names):,} columns that hold no numbers: {first_of(kinds)}",
             f"{way_of_several(path, ids)}; if one is all features, as texts or lists of numbers, "
             f"give {place}; {ENCODED}; or leave them out with "
-            f"{left_out([name for name in names if name != ids])}"
+            f"{left_out([name for name in names if name != ids])}",
         )
     kind = table.kind(name)
     part = f"its {'words' if kind == 'text' else 'numbers'} are the features"
     hint = f", if {part} give {path}:{name}" if kind in ("text", "list") else ""
-    raise InputError(
-        f"{path}: column {shown(name)} holds {kind} and not numbers: "
+    raise NoNumbersError.at(
+        f"{path}: column {shown(name)} holds {kind} and not numbers",
         f"{way_of_one(path, name, ids)}{hint}; else {ENCODED}, or leave it out with "
-        f"{left_out(names)}"
+        f"{left_out(names)}",
     )
 
 

@@ -40,6 +40,7 @@ from dhsk.samples.format import LABELS, Asked, Format, SamplesFile
 from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
+from dhsk.samples.refusals import NoNumbersError
 from dhsk.samples.roles import ids_in
 from dhsk.samples.tables import (
     ENCODED,
@@ -106,12 +107,22 @@ class TableSamples(Samples):
             self._refuse_several(wrong, record)
         ((column, (row, value)),) = wrong.items()
         name = self.table.names[column]
-        raise InputError(
+        raise NoNumbersError.at(
             f"{self.source}: {self._text_hint(record)}column {shown(name)} is not numeric, row "
-            f"{row} (counted from 0) holds {shown(value)}: "
+            f"{row} (counted from 0) holds {shown(value)}",
+            f"{self._as_gap(column, value)}"
             f"{way_of_one(self.table.origin.path, name, ids_in(self.table, [name]))}; else "
-            f"{ENCODED}, or leave it out with {left_out([name])}"
+            f"{ENCODED}, or leave it out with {left_out([name])}",
         )
+
+    def _as_gap(self, column: int, value: str) -> str:
+        """Words for a value that may stand for a gap: others of the column are numbers."""
+        values = [record[column] for record in islice(self.table.records(), _SEARCHED)]
+        numbers = sum(number_or_gap(one) is not None for one in values)
+        if 2 * numbers <= len(values):
+            return ""
+        way = self.table.in_pandas(f"na_values=[{value!r}]")
+        return f"if it stands for what is missing, leave it empty, as {way}.to_csv does; "
 
     def _wrong(self, record: list[str], row: int) -> dict[int, tuple[int, str]]:
         """First row and value that is no number of each such column, by this row and the first."""
@@ -147,11 +158,11 @@ class TableSamples(Samples):
         texts = [f"{shown(names[c])} (row {row} holds {shown(v)})" for c, (row, v) in wrong.items()]
         ids = ids_in(self.table, [names[column] for column in wrong])
         left = left_out([n for c in wrong if (n := names[c]) != ids])
-        raise InputError(
+        raise NoNumbersError.at(
             f"{self.source}: {self._text_hint(record)}it has {len(wrong):,} columns that are not "
-            f"numeric (rows are counted from 0): {first_of(texts)}. To mend this, "
+            f"numeric (rows are counted from 0): {first_of(texts)}",
             f"{way_of_several(self.table.origin.path, ids)}; {ENCODED}; or leave them out with "
-            f"{left}"
+            f"{left}",
         )
 
     def _text_hint(self, record: list[str]) -> str:

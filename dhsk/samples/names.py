@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final
 
 import numpy as np
@@ -83,7 +84,8 @@ def refuse_others(source: str, own: Sequence[str], names: Sequence[str], of: str
     """InputError that lists the first ones if `own` names are not `names`, those of `of`."""
     missing, unknown = _beyond(names, own), _beyond(own, names)
     if missing or unknown:
-        raise InputError(_difference(source, of, len(names), missing, unknown))
+        said = _difference(source, of, len(names), missing, unknown)
+        raise InputError(f"{said}{_like(missing, unknown)}{_of_words(missing, own)}")
 
 
 def table_in_order(X: Any, names: Sequence[str] | None) -> Any:
@@ -137,7 +139,7 @@ def _difference(
     parts, ways = [], []
     if missing:
         parts.append(f"lacks {len(missing):,} of the {dim:,} features of {of} ({listed(missing)})")
-        ways.append("give these too, in any order, or train without them")
+        ways.append("give those that it lacks, in any order, or leave them out of both")
     if unknown:
         parts.append(
             f"has {counted(len(unknown), 'feature')} that {of} does not know ({listed(unknown)})"
@@ -146,6 +148,27 @@ def _difference(
             "leave others out: with --drop-column NAME of a table, as adata[:, names] of AnnData"
         )
     return f"{source} {' and '.join(parts)}: {'; '.join(ways)}"
+
+
+def _like(missing: Sequence[str], unknown: Sequence[str]) -> str:
+    """A question where a missing name is written otherwise."""
+    known = {name.casefold(): name for name in unknown}
+    for name in missing[:_LISTED]:
+        near = get_close_matches(name.casefold(), known, 1, 0.8)
+        if near:
+            return f". Is {shown(known[near[0]])} its {shown(name)}?"
+    return ""
+
+
+def _of_words(missing: Sequence[str], own: Sequence[str]) -> str:
+    """What to do about columns of pandas.get_dummies for words that no new sample has."""
+    words = {name.rpartition("_")[0] for name in own if "_" in name}
+    if not missing or not all(name.rpartition("_")[0] in words for name in missing):
+        return ""
+    return (
+        ". pandas.get_dummies makes no columns for words that no sample has: add them, as "
+        f"table[{missing[0]!r}] = 0"
+    )
 
 
 def shown(text: str) -> str:

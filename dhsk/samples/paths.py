@@ -229,8 +229,10 @@ def _near(path: Place) -> str:
     with suppress(OSError):
         names = [each.name for each in islice(path.parent.iterdir(), _MOST_NAMES)]
         name, *key = path.name.partition(":")
-        found = get_close_matches(name, names, 1, 0.8)
-        return f": is it {path.with_name(''.join([found[0], *key]))}?" if found else ""
+        near = get_close_matches(name, names, 1, 0.8)
+        stems = [one.partition(".")[0] for one in (name, *near)]  # .csv alone is no likeness
+        if near and get_close_matches(stems[0], stems[1:], 1, 0.6):
+            return f": is it {path.with_name(''.join([near[0], *key]))}?"
     return ""
 
 

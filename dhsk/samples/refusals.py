@@ -28,10 +28,9 @@ _COUNTS: Final = "; if these were counts once, AnnData has them in layers/counts
 
 _FINITE: Final = "but samples must be finite: drop it or fill it in"
 
-_FILLED: Final = (
-    "; classifiers and searches put the mean of the training samples there if columns are scaled "
-    "(--map scaled, sphere_map='scaled')"
-)
+_SCALED: Final = "on scaled columns (--map scaled, sphere_map='scaled')"
+
+_FILLED: Final = f"; classifiers and searches put the mean of the training samples there, {_SCALED}"
 
 
 def refuse_nonfinite(block: Rows, first_row: int) -> None:
@@ -71,9 +70,23 @@ def refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") -
         f"{_CLIP if near else ''}take the projective map, for which only directions matter, as of "
         "embeddings (--map projective, sphere_map='projective'), or for z-scores and other columns "
         "a Gaussian kernel (--kernel gaussian, kernel='gaussian', of cross_validate "
-        "kernels=['gaussian']) on scaled columns (--map scaled, "
-        f"sphere_map='scaled'){'' if near else _COUNTS}",
+        "kernels=['gaussian']) "
+        f"{_SCALED}{'' if near else _COUNTS}",
     )
+
+
+class NoNumbersError(InputError):
+    """Columns of a table that are no numbers, and what to do where they need not be features."""
+
+    place: str
+    """The source and its columns, without what to do."""
+
+    @classmethod
+    def at(cls, place: str, ways: str) -> "NoNumbersError":
+        """Refusal of what is at a place."""
+        error = cls(f"{place}: {ways}")
+        error.place = place
+        return error
 
 
 class ValueRefusedError(InputError):
@@ -108,3 +121,9 @@ def naming(source: str, features: Sequence[str] | None = None) -> Iterator[None]
         raise InputError(f"{source}: {error.of(features)}") from None
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
+
+
+def in_pipelines(message: str) -> str:
+    """The same message, for estimators that scale no columns: steps of a pipeline do."""
+    message = message.replace(_FILLED, ", as SimpleImputer of scikit-learn does in a pipeline")
+    return message.replace(_SCALED, "after StandardScaler of scikit-learn in a pipeline")

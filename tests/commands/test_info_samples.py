@@ -136,6 +136,7 @@ def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
     assert "empty.csv is empty: it has no rows" in run("info", "empty.csv")[2]
     Path("u.csv").write_text("a title\na,b,c\n1,2,3\n4,5,6\n")
     said = "u.csv: row 0 (counted from 0) has 3 fields, but the header has 1: give each row as many"
+    Path("y.txt").write_text("u\nv\n")
     for command in (("info", "u.csv"), ("train", "u.csv", "--labels", "y.txt", "--out", "m")):
         assert said in run(*command)[2]
     Path("empty.jsonl").write_text("")

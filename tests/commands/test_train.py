@@ -338,3 +338,41 @@ def test_gaps_in_new_samples(run: Any, wines: str, kind: str) -> None:
     frame.to_csv("full.csv", index=False)
     assert run("predict", "scaled.dhsk", "full.csv", "--out", "q.csv")[0] == DONE
     assert Path("p.csv").read_text() == Path("q.csv").read_text()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_words_in_a_feature_of_new_samples(run: Any, wines: str, kind: str) -> None:
+    """The model needs it: no advice leaves it out, as that of training does."""
+    assert run("train", wines, "--labels", f"{wines}:target", "--out", "m.dhsk")[0] == DONE
+    frame = pd.read_csv(wines).astype({"ash": object})
+    frame.loc[7, "ash"] = "high"
+    frame["ash"] = frame["ash"].astype(str)
+    getattr(frame, f"to_{kind}")(f"new.{kind}", index=False)
+    code, _, err = run("predict", "m.dhsk", f"new.{kind}", "--out", "p.csv")
+    assert code == BAD_INPUT
+    assert "column 'ash'" in err
+    assert "m.dhsk needs its numbers, so write them as in training" in err
+    assert "--drop-column" not in err
+
+
+def test_features_of_nearly_the_same_name(run: Any, wines: str) -> None:
+    """A question where a feature is written otherwise, and the way out for dummies."""
+    frame = pd.read_csv(wines).assign(site_a=[0, 1] * 89, site_b=[1, 0] * 89)
+    frame.to_csv("t.csv", index=False)
+    assert run("train", "t.csv", "--labels", "t.csv:target", "--out", "m.dhsk")[0] == DONE
+    frame.rename(columns={"ash": "Ash"}).to_csv("new.csv", index=False)
+    err = run("predict", "m.dhsk", "new.csv", "--out", "p.csv")[2]
+    assert "lacks 1 of the 15 features of m.dhsk (ash)" in err
+    assert ". Is 'Ash' its 'ash'?" in err
+    frame.drop(columns="site_b").to_csv("new.csv", index=False)
+    err = run("predict", "m.dhsk", "new.csv", "--out", "p.csv")[2]
+    assert "makes no columns for words that no sample has: add them, as table['site_b'] = 0" in err
+
+
+def test_a_missing_file_of_labels_is_said_first(run: Any, wines: str) -> None:
+    """Before anything of the samples; no file of another name and the same suffix is meant."""
+    pd.read_csv(wines).assign(word="x").to_csv("one.csv", index=False)
+    err = run("train", "one.csv", "--labels", "nope.csv", "--out", "m")[2]
+    assert "there is no file nope.csv\n" in err
+    err = run("train", "one.csv", "--labels", "onn.csv", "--out", "m")[2]
+    assert "there is no file onn.csv: is it one.csv?" in err

@@ -183,3 +183,18 @@ def test_sparse_samples_are_those_of_a_dense_fit() -> None:
     model = dhsk.HeatSVC(sphere_map="scaled", kernel="gaussian").fit(x, y)
     found = model.decision_function(csr_array(x))
     np.testing.assert_allclose(found, model.decision_function(x), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["HeatKernelRidge", "HeatKernelPCA", "HeatOneClassSVM", "SVR"])
+def test_advice_is_what_an_estimator_can(name: str) -> None:
+    """Those without scaled columns name steps of a pipeline."""
+    x, y = np.ones((20, 3)), np.arange(20.0)
+    x[4, 1] = np.nan
+    with pytest.raises(dhsk.InputError, match="fill it in, as SimpleImputer of") as caught:
+        getattr(dhsk, name)().fit(x, y)
+    assert "scaled'" not in str(caught.value)
+    x[4] = [-1.5, 2.0, -0.5]
+    if name != "SVR":
+        with pytest.raises(dhsk.InputError, match="after StandardScaler of scikit-learn") as caught:
+            getattr(dhsk, name)().fit(x, y)
+        assert "scaled'" not in str(caught.value)

@@ -35,7 +35,12 @@ BAD_CSV = {
     "several columns": (
         "n,day,sex,mass\n1,2020-01-01,F,\n2,2020-01-02,M,5\n3,x,F,7\n",
         r"has 2 columns that are not numeric .*: 'day' \(row 0 holds '2020-01-01'\), 'sex' .*"
-        r"\. .*get_dummies.*dates as numbers; .*--drop-column day --drop-column sex",
+        r": .*get_dummies.*dates as numbers; .*--drop-column day --drop-column sex",
+    ),
+    "a word for what is missing": (
+        "a,b\n1,2\n3,unknown\n4,5\n6,7\n",
+        r"row 1 .* 'unknown': if it stands for what is missing, leave it empty, as "
+        r"pandas\.read_csv\(.*na_values=\['unknown'\]\)\.to_csv does; ",
     ),
     "underscores": ("a,b\n1,2\n3,1_0\n", "column 'b' is not numeric, row 1 .* holds '1_0'"),
     "only a header": ("a,b\n", "0 samples of 2 features"),
@@ -54,7 +59,7 @@ BAD_CSV |= {
     ),
     "names and labels": (
         "\n".join(["who,kind,b", *TEN]),
-        r"To mend this, name the samples by --id-column who, name that of the labels with "
+        r": name the samples by --id-column who, name that of the labels with "
         r"--labels .*x\.csv:NAME; .*leave them out with --drop-column kind \(drop_columns",
     ),
 }
