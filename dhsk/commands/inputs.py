@@ -141,7 +141,8 @@ def read_labels_of(
 ) -> Labels:
     """Labels or groups of samples, FILE or FILE:COLUMN; InputError if those are of other samples.
 
-    Labels go row by row: a table of them that has the samples' names has them in the same order.
+    Labels go row by row: a table of them that has the samples' names, or a column of the samples'
+    table that names them, has them in the same order.
     """
     n, dim = opened.shape
     try:
@@ -153,15 +154,45 @@ def read_labels_of(
     origin = Origin.of(labels)
     if not isinstance(opened, Samples) or origin.suffix not in OF_COLUMNS:
         return found
-    if own_label_column(opened.source, labels) or opened.ids(_ROWS) is None:
+    if own_label_column(opened.source, labels):
         return found
     is_csv = origin.suffix in TABLES
     others = read_columns(origin, table.header) if is_csv else read_schema(origin)
+    if opened.ids(_ROWS) is None:
+        column = _shared_names(opened, others)
+        if column is not None:
+            names = _values_of(opened, column)
+            _refuse_other_order(opened.source, names, others, column, column)
+        return found
     own = table.id_column
     column = own if own in others.names else _column_of_names(opened, others)
     if column is not None:
-        _refuse_other_order(opened, others, own, column)
+        _refuse_other_order(opened.source, _names_of(opened), others, own, column)
     return found
+
+
+def _shared_names(samples: Samples, others: Table) -> str | None:
+    """Column of two tables, no feature, that seems to name samples that both have; None if none."""
+    table: Table | None = getattr(samples, "table", None)
+    if table is None:
+        return None
+    for name in others.names:
+        if name not in table.names or name in (samples.feature_names or ()):
+            continue
+        own = list(_values_of(samples, name))
+        values = list(_texts_of(others, name))
+        if len(set(own)) == len(own) >= _FEWEST and set(own) == set(values):
+            return name
+    return None
+
+
+_FEWEST: Final = 10
+"""Least number of different values that name samples."""
+
+
+def _values_of(samples: Samples, column: str) -> Iterator[str]:
+    table: Table = samples.table  # type: ignore[attr-defined]  # of samples in a table
+    return _texts_of(table, column)
 
 
 def _are_so_many(labels: str, number: int, table: Reading) -> bool:
@@ -181,15 +212,17 @@ def _transposed(samples: Samples, ids: str | None) -> str:
     return f"{said} must be rows, transpose the table, as {way} does"
 
 
-def _refuse_other_order(samples: Samples, others: Table, own: str | None, column: str) -> None:
+def _refuse_other_order(
+    source: str, names: Iterator[str], others: Table, own: str | None, column: str
+) -> None:
     """InputError if the column of names of another table is not that of samples, called `own`."""
-    pairs = zip(_names_of(samples), _texts_of(others, column), strict=False)
+    pairs = zip(names, _texts_of(others, column), strict=False)
     for row, (name, other) in enumerate(pairs):
         if name != other:
             of_own = "" if own is None else f" by column {own}"
             of_other = "" if own == column else f" by column {column}"
             raise InputError(
-                f"row {row} (counted from 0) of {samples.source} is {name!r}{of_own}, but of "
+                f"row {row} (counted from 0) of {source} is {name!r}{of_own}, but of "
                 f"{others.origin.path} it is {other!r}{of_other}: labels and groups go row by row, "
                 "so sort both alike, as .loc of pandas does"
             )

@@ -54,8 +54,8 @@ from dhsk.models.archive import was_written_here
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples
-from dhsk.samples.gaps import GappedSamples
-from dhsk.samples.looks import map_by_looks
+from dhsk.samples.gaps import GappedSamples, warn_of_codes
+from dhsk.samples.looks import first_rows, map_by_looks
 from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import LEARNT, SCALED, fixed_map
 from dhsk.systems import peak_resident
@@ -135,6 +135,8 @@ def train(
     _check_rank(fit)
     mapping = {name: kernel.pop(name) for name in ("sphere_map", "zero_rows")}
     opened = open_samples_of(samples, table, labels)
+    if not opened.is_sparse:
+        warn_of_codes(first_rows(opened), opened)
     _by_looks(kernel, mapping, opened)
     searched = has_no_time(kernel)
     y = read_labels_of(opened, label_source(labels, samples), table)

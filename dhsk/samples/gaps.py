@@ -1,20 +1,63 @@
 """Gaps of dense samples: NaN, in whose place scaled columns have their mean."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputWarning
-from dhsk.samples.base import WrappedSamples
+from dhsk.samples.base import Samples, WrappedSamples
 from dhsk.samples.names import listed
 from dhsk.samples.zeros import frames_inside
 from dhsk.units import counted
 
-_SAID = 5
+_SAID: Final = 5
 """Most columns that a warning names."""
+
+_BELOW, _ABOVE = (-9.0, -99.0, -999.0, -9999.0, -99999.0), (999.0, 9999.0, 99999.0)
+"""Numbers that people write for what is missing, below all others or above."""
+
+_FAR: Final = 3.0
+"""Times the next largest value that such a number is at least."""
+
+
+def code_in(values: Floats) -> float | None:
+    """A number in a column that seems to stand for gaps: it comes again, far from all others."""
+    present = values[np.isfinite(values)]
+    kinds, counts = np.unique(present, return_counts=True)
+    if len(kinds) < 3:
+        return None
+    if kinds[0] in _BELOW and kinds[1] >= 0 and counts[0] > 1:
+        return float(kinds[0])
+    if kinds[-1] in _ABOVE and 0 < _FAR * kinds[-2] <= kinds[-1] and counts[-1] > 1:
+        return float(kinds[-1])
+    return None
+
+
+def codes_in(rows: Rows, names: Sequence[str] | None) -> str:
+    """Words for columns of dense rows in which numbers seem to stand for gaps; empty for none."""
+    if not isinstance(rows, np.ndarray):
+        return ""
+    found = [(k, code) for k, column in enumerate(rows.T) if (code := code_in(column)) is not None]
+    if not found:
+        return ""
+    said = [f"{k if names is None else names[k]} ({code:g})" for k, code in found]
+    return f"{'column' if len(said) == 1 else 'columns'} {listed(said, _SAID)}"
+
+
+def warn_of_codes(rows: Rows, samples: Samples) -> None:
+    """Warn of numbers in the rows of samples that seem to stand for gaps."""
+    said = codes_in(rows, samples.feature_names)
+    if said:
+        warnings.warn(
+            f"{samples.source} has far numbers that come again in {said}: if they stand for what "
+            "is missing, leave it empty, as na_values of pandas.read_csv does",
+            InputWarning,
+            stacklevel=frames_inside(),
+        )
 
 
 @dataclass(frozen=True, eq=False)

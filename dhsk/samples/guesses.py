@@ -9,6 +9,7 @@ import numpy as np
 
 from dhsk.errors import InputError
 from dhsk.samples.format import SHOWN, SamplesFile, value_notes
+from dhsk.samples.gaps import codes_in
 from dhsk.samples.kinds import (
     names_features,
     number_of,
@@ -58,6 +59,8 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     if not (found.ids is None or alone or untold):
         options = f" --id-column {quote(found.ids)}{options}"
     rows += [] if values is None else value_notes(values, found.numbers if text is None else None)
+    if text is None and (codes := codes_in(found.values, found.measures)):
+        rows.append(("codes", f"{codes}: if these stand for gaps, leave them empty"))
     seem = "gaps" if found.gaps and text is None else None if values is None else seems(values)
     named = quote(path if text in (None, own_text) else f"{path}:{text}")
     labels = "LABELS" if label is None else quote(f"{path}:{label}")

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
+
+from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.samples.dates import OF_THE_PAST, said_of, time_order
 from dhsk.samples.format import FILLED, LABELS, SHOWN
@@ -186,6 +189,18 @@ class Roles:
     def numbers(self) -> list[str]:
         """Columns that are features as they are."""
         return [k for k in self.columns if k not in (*self.own, self.label, self.ids, self.group)]
+
+    @property
+    def measures(self) -> list[str]:
+        """Columns of numbers, with gaps or without."""
+        return [*self.numbers, *self.gaps]
+
+    @property
+    def values(self) -> Floats:
+        """Their values, (rows, columns); NaN for gaps."""
+        lists = [self.more[name] for name in self.measures]
+        filled = [[np.nan if is_gap(v) else number_of(v) for v in values] for values in lists]
+        return np.array(filled, np.float64).T
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """What is guessed, for people."""

@@ -4,7 +4,8 @@ from typing import Any
 
 from dhsk.samples import Samples
 from dhsk.samples.dates import warn_of_order
-from dhsk.samples.looks import warn_of_copied_labels, warn_of_repeated
+from dhsk.samples.gaps import warn_of_codes
+from dhsk.samples.looks import first_rows, warn_of_copied_labels, warn_of_repeated
 from dhsk.validation.examined import check_ids
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
@@ -13,12 +14,14 @@ from dhsk.validation.input import Square
 def look_at(square: Square, grid: Grid) -> None:
     """Refuse ids that cannot be read, and warn before any work.
 
-    Of a feature that has the labels, and of folds that are trained on what comes after what they
-    test, where rows follow dates.
+    Of a feature that has the labels, of numbers that may stand for gaps, and of folds that are
+    trained on what comes after what they test, where rows follow dates.
     """
     check_ids(square)
     if isinstance(square, Samples):
         warn_of_copied_labels(square, grid.y)
+        if not square.is_sparse:
+            warn_of_codes(first_rows(square), square)
         if any(train.max() > test.min() for train, test in grid.folds):
             warn_of_order(square)
 

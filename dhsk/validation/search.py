@@ -10,6 +10,7 @@ In these units the classifiers have a limit at large times: the linear one. 1 - 
 `HeatKernel.nonlinearity`. Where δ is below a thousandth the search goes no further.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
@@ -143,3 +144,28 @@ def next_scales(
 
 def _rounded(*scales: float) -> list[float]:
     return sorted(float(f"{scale:.2g}") for scale in scales)
+
+
+WIDTHS: Final = (0.5, 1.0, 2.0, 4.0)
+"""Widths of Gaussian kernels on scaled columns, in units of the usual one."""
+
+
+def usual_widths(dim: int) -> list[float]:
+    """Widths of Gaussian kernels of columns of variance 1, about that of gamma="scale"."""
+    return [float(f"{factor * math.sqrt(dim / 2):.3g}") for factor in WIDTHS]
+
+
+MOST_WIDTHS: Final = 8
+"""Most widths that are tried while the best is the last of them."""
+
+
+def next_width(best: Mapping[float, float]) -> tuple[float | None, str]:
+    """Width beyond the last one if that is the best by its mean, and why; None if it is not."""
+    widths = sorted(best)
+    if not 1 < len(widths) < MOST_WIDTHS or list(best.values()).count(max(best.values())) > 1:
+        return None, ""
+    for last, factor, how in ((widths[0], 0.5, "small"), (widths[-1], 2.0, "larg")):
+        if best[last] == max(best.values()):
+            words = f"the {how}est width was the best: now a {how}er one"
+            return float(f"{last * factor:.3g}"), words
+    return None, ""

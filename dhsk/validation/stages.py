@@ -18,7 +18,16 @@ from dhsk.kernels import (
     PolynomialKernel,
 )
 from dhsk.kernels.base import Indefinite, check_semidefinite, parse_indefinite
-from dhsk.results.columns import ONE_VS_REST, Cell, Row, grouped, is_rest, rows_by_point, summarise
+from dhsk.results.columns import (
+    ONE_VS_REST,
+    SCALED,
+    Cell,
+    Row,
+    grouped,
+    is_rest,
+    rows_by_point,
+    summarise,
+)
 from dhsk.results.decision import highest
 from dhsk.results.paired import FoldSizes
 from dhsk.results.parts import SearchStage
@@ -31,7 +40,15 @@ from dhsk.validation.engine import Engine, TriedKernel
 from dhsk.validation.grid import Grid, Kernels, candidates
 from dhsk.validation.grid_progress import GridProgress
 from dhsk.validation.input import Square
-from dhsk.validation.search import SEARCHED, is_linear, next_penalties, next_scales
+from dhsk.validation.search import (
+    SEARCHED,
+    WIDTHS,
+    is_linear,
+    next_penalties,
+    next_scales,
+    next_width,
+    usual_widths,
+)
 from dhsk.validation.start import first_scales, least_scale
 
 
@@ -99,7 +116,8 @@ def kernels_of(
     if is_default(square, time_scale, kernels):
         time_scale, kernels = "auto", _baselines(square, sphere_map)
         if isinstance(square, WeightedSamples) and sphere_map == "identity":
-            time_scale, kernels = None, _of_scaled(square)
+            widths = usual_widths(square.shape[1])
+            time_scale, kernels = None, [*map(GaussianKernel, widths), LinearKernel()]
     if isinstance(time_scale, str):
         time_scale = first_scales(square, sphere_map, zero_rows)
     chosen = candidates(square, time_scale, kernels, sphere_map)
@@ -125,16 +143,6 @@ def _baselines(square: GramMatrix | Samples, sphere_map: SphereMap | None) -> Ke
         return [CosineKernel()]
     return [CosineKernel(), LinearKernel()]
 
-
-def _of_scaled(samples: Samples) -> Kernels:
-    """Kernels of columns of variance 1: Gaussian ones about the usual width, and the linear one."""
-    usual = math.sqrt(samples.shape[1] / 2)  # gamma="scale" of scikit-learn
-    widths = (float(f"{factor * usual:.3g}") for factor in WIDTHS)
-    return [*map(GaussianKernel, widths), LinearKernel()]
-
-
-WIDTHS: Final = (0.5, 1.0, 2.0, 4.0)
-"""Widths of Gaussian kernels on scaled columns, in units of the usual one."""
 
 OF_COLUMNS: Final = (GaussianKernel, LinearKernel, PolynomialKernel)
 """Kernels of samples as they are, whose columns should have one unit."""
@@ -190,6 +198,8 @@ class Stages:
         elif any(isinstance(kernel, GaussianKernel) for kernel in wanted.kernels):
             self._note(first, f"widths of {WIDTHS[0]:g} to {WIDTHS[-1]:g} times the usual one")
         self._other_times(wanted)
+        if self.prefix == SCALED:
+            self._other_widths(wanted)
         if wanted.extend:
             self.extend(wanted, rows_by_point(self.rows)[highest(summarise(self.rows)).point])
 
@@ -317,6 +327,19 @@ class Stages:
                 self.ended = f"{self.prefix}{why}"
                 return
             self._note(self._run(candidates(self.square, scales, None), wanted), why)
+
+    def _other_widths(self, wanted: Wanted) -> None:
+        """Try Gaussian kernels of other widths while the best is the last of those tried."""
+        while True:
+            best: dict[float, float] = {}
+            for cell in summarise(self.rows):
+                kernel = self._kernels[cell.label.removesuffix(ONE_VS_REST)]
+                if isinstance(kernel, GaussianKernel):
+                    best[kernel.sigma] = max(_mean(cell), best.get(kernel.sigma, -np.inf))
+            width, why = next_width(best)
+            if width is None:
+                return
+            self._note(self._run([GaussianKernel(width)], wanted), why)
 
     def _may_win(
         self, cell: Cell, tried: Mapping[float, float], sizes: FoldSizes, best: Sequence[Row]

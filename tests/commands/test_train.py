@@ -376,3 +376,24 @@ def test_a_missing_file_of_labels_is_said_first(run: Any, wines: str) -> None:
     assert "there is no file nope.csv\n" in err
     err = run("train", "one.csv", "--labels", "onn.csv", "--out", "m")[2]
     assert "there is no file onn.csv: is it one.csv?" in err
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_labels_in_another_order_are_seen_by_a_column_of_names(
+    run: Any, wines: str, kind: str
+) -> None:
+    """Whatever it is called, and though no option names it."""
+    frame = pd.read_csv(wines).assign(visit=[f"v{k}" for k in range(178)])
+    write = f"to_{kind}"
+    getattr(frame.drop(columns="target"), write)(f"x.{kind}", index=False)
+    getattr(frame[["visit", "target"]], write)(f"y.{kind}", index=False)
+    getattr(frame[["visit", "target"]][::-1], write)(f"turned.{kind}", index=False)
+    words = ("train", f"x.{kind}", "--drop-column", "visit", "--labels")
+    assert run(*words, f"y.{kind}:target", "--out", "m.dhsk")[0] == DONE
+    code, _, err = run(*words, f"turned.{kind}:target", "--out", "n.dhsk")
+    assert code == BAD_INPUT
+    assert f"row 0 (counted from 0) of x.{kind} is 'v0' by column visit, but of turned" in err
+    code, _, err = run("predict", "m.dhsk", f"x.{kind}", "--labels", f"turned.{kind}:target",
+                       "--out", "p.csv")  # fmt: skip
+    assert code == BAD_INPUT
+    assert "labels and groups go row by row" in err

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import dhsk
+from dhsk.samples.gaps import code_in
 from dhsk.samples.weighted import means_and_factors, weigh
 
 NO_METHODS = dhsk.Output(baselines=False)
@@ -198,3 +199,29 @@ def test_advice_is_what_an_estimator_can(name: str) -> None:
         with pytest.raises(dhsk.InputError, match="after StandardScaler of scikit-learn") as caught:
             getattr(dhsk, name)().fit(x, y)
         assert "scaled'" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ([3.0, 50.0, -99.0, 7.0, -99.0], -99.0),
+        ([3.0, 50.0, 999.0, 7.0, 999.0, np.nan], 999.0),
+        ([3.0, 50.0, -99.0, 7.0], None),  # once
+        ([-3.0, 50.0, -99.0, 7.0, -99.0], None),  # others are below 0 too
+        ([700.0, 800.0, 999.0, 999.0], None),  # near to others
+        ([3.0, 50.0, -12.0, -12.0], None),
+        ([0.0, -9.0, -9.0], None),  # of two values
+    ],
+)
+def test_numbers_that_stand_for_gaps(values: list[float], code: float | None) -> None:
+    """They come again, are written so by people, and lie far from all others."""
+    assert code_in(np.array(values)) == code
+
+
+def test_a_search_warns_of_such_numbers(tmp_path: Path) -> None:
+    """By the names of the columns."""
+    table, y = _with_gaps(share=0.0)
+    table["a"] = table["a"].abs()
+    table.loc[::9, "a"] = -99.0
+    with pytest.warns(dhsk.InputWarning, match=r"come again in column a \(-99\): if they stand"):
+        dhsk.cross_validate(table, y, cv=2, C=1.0, kernels=["linear"], sphere_map="scaled")

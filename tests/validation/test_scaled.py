@@ -172,3 +172,13 @@ def test_a_search_by_halving_ends_with_scaled_kernels(monkeypatch: pytest.Monkey
     assert {row["kernel"] for row in found.summary_} == {"scaled gaussian", "scaled linear"}
     assert found.best_["kernel"] == "scaled gaussian"
     assert found.best_score_ > 0.9
+
+
+def test_widths_go_on_while_the_last_is_the_best() -> None:
+    """Narrower ones, where classes lie in each other's gaps."""
+    X = np.random.default_rng(0).random((400, 2))
+    y = (np.floor(6 * X).sum(axis=1) % 2).astype(int)
+    found = dhsk.cross_validate(X, y, sphere_map="scaled", cv=3, out=dhsk.Output(baselines=False))
+    assert any("smallest width was the best: now a smaller one" in s.why for s in found.search)
+    assert found.best.sigma is not None
+    assert found.best.sigma < 0.5

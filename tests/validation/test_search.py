@@ -17,6 +17,7 @@ from dhsk.validation.search import (
     is_linear,
     next_penalties,
     next_scales,
+    next_width,
     scaled,
     spread_of,
 )
@@ -209,3 +210,13 @@ def test_equal_scores_end_a_search_soon() -> None:
     assert next_penalties(first | {50.0: 0.9, 150.0: 0.91}) == [500.0, 1500.0]
     flat = dict.fromkeys((0.5, 1.0, 2.0), 0.9)
     assert next_scales(flat, 1, never) == ([], "ended: all time scales have the same score")
+
+
+def test_the_next_width_is_beyond_a_last_one_that_is_the_best() -> None:
+    """Not where another is as good, between others, nor without end."""
+    assert next_width({1.0: 0.9, 2.0: 0.8, 4.0: 0.7})[0] == 0.5
+    width, why = next_width({1.0: 0.7, 2.0: 0.8, 4.0: 0.9})
+    assert (width, why) == (8.0, "the largest width was the best: now a larger one")
+    for best in ({1.0: 0.9, 2.0: 0.9}, {1.0: 0.8, 2.0: 0.9, 4.0: 0.8}, {1.0: 0.9}, {}):
+        assert next_width(best) == (None, "")
+    assert next_width({2.0**k: k / 10 for k in range(8)})[0] is None
