@@ -206,9 +206,10 @@ def describe_arrays(
     name = quote(str(origin.path))
     try:
         samples = opened(origin, Asked())
-    except InputError:
-        if origin.path.name.endswith(".npy"):  # it has one array
+    except InputError as error:
+        if origin.key is not None or origin.path.name.endswith(".npy"):  # it is the one meant
             raise
+        rows = [*rows, ("samples", f"none that are read without a name: {error}")]
         return SamplesFile(words, rows, f"{name}:NAME", labels)
     kept = f"{name}:{origin.key}" if origin.key else name
     (n, dim), header = samples.shape, getattr(samples, "header", None)

@@ -112,7 +112,10 @@ def check_labels(
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if isinstance(y, str):
-        raise InputError(f"{source}: {y!r} is a text, dhsk.read_labels reads those of a file")
+        raise InputError(
+            f"{source}: {y!r} is a text, dhsk.read_labels reads those of a file; else give labels "
+            f"as table[{y!r}] of a DataFrame, without them in X, or adata.obs[{y!r}]"
+        )
     if array.ndim != 1:
         raise InputError(
             f"{source}: shape {array.shape} is not one label per sample, (n_samples,): if these "
