@@ -23,12 +23,14 @@ from dhsk.commands.console import hint, kernel_words, print_table, say, say_cost
 from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, check_earlier, opening, settings_of
 from dhsk.commands.inputs import names_in_table, open_samples_of
 from dhsk.commands.options import (
-    KERNEL,
+    KERNEL_OF_MAP,
     Cluster,
     cluster_options,
     make_kernels,
     map_rows,
+    name_kernel,
     out_option,
+    refuse_spherical,
 )
 from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Seed
 from dhsk.commands.reading import Reading, reading_options
@@ -56,17 +58,21 @@ from dhsk.report.two_samples import most_different, write_two_samples
 from dhsk.results.two_samples import ComparedKernel, ComparedSet, TwoSamples
 from dhsk.samples import Samples, SphereMap, ZeroRows
 from dhsk.samples.dates import order_of, said_of
+from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.joined import JoinedSamples
-from dhsk.samples.looks import warn_of_spread
+from dhsk.samples.looks import map_by_looks, warn_of_spread
 from dhsk.samples.names import in_order, listed, shown
+from dhsk.samples.refusals import NoNumbersError, refuse_infinite
+from dhsk.samples.scan import scan
 from dhsk.samples.variance import width_of
+from dhsk.samples.weighted import SCALED, WeightedSamples, fixed_map, means_and_factors
 from dhsk.units import counted
 from dhsk.validation.start import first_scales
 
 SETS: Final = ("A", "B")
 
 WAYS: Final = (
-    next(row for row in KERNEL if row.name == "kernel"),
+    next(row for row in KERNEL_OF_MAP if row.name == "kernel"),
     option(
         "--time-scale",
         group=FIT,
@@ -77,7 +83,7 @@ WAYS: Final = (
         "auto: up to four at which samples are 0.1 to 0.9 alike.",
     ),
     option("--sigma", group=FIT, type=NUMBERS, help="Gaussian widths. [default: by the variance]"),
-    *map_rows(),
+    *map_rows(SCALED),
     option(
         "--permutations",
         group=JUDGE,
@@ -117,9 +123,12 @@ def compare(
     """
     begin, limit, journal = perf_counter(), cluster.limit, out / "fits"
     sets = _opened(samples, others, table)
-    both = JoinedSamples.of(*sets)
+    both: Samples = JoinedSamples.of(*sets)
+    _name_ways(ways, both)
     with show_progress() as progress:
         chosen, described = _checked(sets, ways, Run(limit, report=progress))
+        if ways["sphere_map"] == SCALED:
+            both = _scaled(both)
         kernels = _kernels(both, ways, chosen)
         settings = settings_of(command="compare", **ways)
         marks = [one.fingerprint for one in described]
@@ -129,13 +138,14 @@ def compare(
             check_writable(out)
             run = Run(limit, client, journal=journal, report=progress)
             say_cost_of(lambda: _cost(both, len(kernels), ways["permutations"], run))
-            found = _tested(both, kernels, chosen, ways, run)
+            sizes = [one.n_samples for one in described]
+            found = _tested((both, sizes), kernels, chosen, ways, run)
             result = TwoSamples(
                 version=version("dhsk"),
                 created=datetime.now(UTC).isoformat(" ", "minutes"),
                 sets=described,
                 dim=both.shape[1],
-                sphere_map=chosen,
+                sphere_map=ways["sphere_map"] or chosen,
                 kernels=_compared(kernels, found),
                 best=found.kernel,
                 unbiased=found.unbiased,
@@ -154,7 +164,13 @@ def compare(
 def _opened(samples: str, others: str, table: Reading) -> tuple[Samples, Samples]:
     """Both sets, with their features in the same order; InputError if they cannot be compared."""
     _check_dropped((samples, others), table)
-    first, second = (open_samples_of(source, table, like=()) for source in (samples, others))
+    try:
+        first, second = (open_samples_of(source, table, like=()) for source in (samples, others))
+    except NoNumbersError as error:
+        raise InputError(
+            f"{error.place}: leave it out with --drop-column NAME, or name the samples by it with "
+            "--id-column NAME"
+        ) from None
     for name, one in zip(SETS, (first, second), strict=True):
         if one.vectorizer is not None:
             raise InputError(
@@ -215,13 +231,32 @@ def _checked(
 ) -> tuple[SphereMap, tuple[ComparedSet, ComparedSet]]:
     """The map, and both sets read once: errors name the file and its row."""
     kernel = parse_kernel(ways["kernel"], sets[0].shape[1], width=lambda: 1.0)
-    chosen = check_kernels([kernel], sets, ways["sphere_map"])
-    scans = Data(sets, [kernel], chosen, ways["zero_rows"]).scan(run)
+    chosen = check_kernels([kernel], sets, fixed_map(ways["sphere_map"]))
+    if ways["sphere_map"] == SCALED:
+        scans = [scan(one, None, check=refuse_infinite) for one in sets]
+    else:
+        scans = Data(sets, [kernel], chosen, ways["zero_rows"]).scan(run)
     first, second = (
         ComparedSet(name, one.source, scan.n_samples, scan.zero_rows, scan.fingerprint)
         for name, one, scan in zip(SETS, sets, scans, strict=True)
     )
     return chosen, (first, second)
+
+
+def _name_ways(ways: dict[str, Any], both: Samples) -> None:
+    """Name the kernel, and the map that suits all samples, if neither was given."""
+    if ways["kernel"] is None and ways["sphere_map"] is None and ways["time_scale"] == "auto":
+        ways["sphere_map"] = map_by_looks(both)
+    name_kernel(ways, ways["sphere_map"])
+    refuse_spherical(ways["sphere_map"], ways["kernel"])
+
+
+def _scaled(both: Samples) -> Samples:
+    """All samples with columns of mean 0 and variance 1, learnt of both sets alike."""
+    counted = GappedSamples(both)
+    (weights,) = means_and_factors(counted, np.ones((both.shape[0], 1), np.bool_))
+    counted.warn()
+    return WeightedSamples(both, weights)
 
 
 def _kernels(both: Samples, ways: dict[str, Any], chosen: SphereMap) -> list[Kernel]:
@@ -238,10 +273,14 @@ def _kernels(both: Samples, ways: dict[str, Any], chosen: SphereMap) -> list[Ker
 
 
 def _tested(
-    both: Samples, kernels: list[Kernel], chosen: SphereMap, ways: dict[str, Any], run: Run
+    joined: tuple[Samples, Sequence[int]],
+    kernels: list[Kernel],
+    chosen: SphereMap,
+    ways: dict[str, Any],
+    run: Run,
 ) -> MeanDiscrepancy:
-    """The test of all kernels at once."""
-    assert isinstance(both, JoinedSamples)
+    """The test of all kernels at once, of samples of both sets, and how many each has."""
+    both, sizes = joined
     with computing(run.client):
         grams = compute_gram(
             both,
@@ -254,7 +293,7 @@ def _tested(
         )
         return maximum_mean_discrepancy(
             grams,
-            np.repeat(SETS, [part.shape[0] for part in both.parts]),
+            np.repeat(SETS, sizes),
             ways["permutations"],
             ways["seed"],
             memory=None if run.memory is None else run.memory // 4,

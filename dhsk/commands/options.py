@@ -188,10 +188,7 @@ KERNEL: Final = rows_of(
 
 def map_rows(*learnt: str) -> tuple[TableRow, ...]:
     """Rows of the map of samples, of which some are `learnt`, and of samples of zeros."""
-    auto = ", in every fold anew; auto tries tfidf and clr beside the kernel's own"
-    more = "; tfidf is projective after weights that are learnt and kept; scaled, for gaussian and "
-    more += "linear kernels, gives columns the mean 0 and variance 1, and gaps their mean"
-    more = f"{more}{auto if 'auto' in learnt else ''}" if learnt else ""
+    more = "".join(f"; {words}" for name, words in _OF_LEARNT.items() if name in learnt)
     return (
         option(
             "--map",
@@ -220,6 +217,14 @@ KERNEL_OF_MAP: Final = (
     *KERNEL[1:],
 )
 """The same, where the map may name the kernel."""
+
+_OF_LEARNT: Final = {
+    "tfidf": "tfidf is projective after weights that are learnt and kept",
+    SCALED: "scaled, for gaussian and linear kernels, gives columns the mean 0 and variance 1, and "
+    "gaps their mean",
+    "auto": "both are learnt in every fold anew; auto tries tfidf and clr beside the kernel's own",
+}
+"""Words for maps that are learnt, and for a search among maps."""
 
 kernel_options = gathered("kernel", dict, *KERNEL_OF_MAP)
 

@@ -80,7 +80,7 @@ class TwoSamples:
             "more samples show smaller differences"
             + (
                 "."
-                if self.sphere_map == "identity"
+                if self.sphere_map in ("identity", "scaled")
                 else f", and the map ({self.sphere_map}) leaves out how large a sample is as a "
                 "whole: a Gaussian kernel (--kernel gaussian) compares the values as they are."
             )

@@ -87,9 +87,9 @@ class GappedSamples(WrappedSamples):
         empty = sum(count == n for _, count in most)
         more = f"; {counted(empty, 'column')} of gaps alone count for nothing" if empty else ""
         warnings.warn(
-            f"{self.source} has {counted(sum(self._counts.values()), 'gap')} in its {n:,} rows "
+            f"{self.source}: {counted(sum(self._counts.values()), 'gap')} in {n:,} rows "
             f"({'column' if len(said) == 1 else 'columns'} {listed(said, _SAID)}), where the means "
-            f"of the training samples stand{more}",
+            f"of columns stand{more}",
             InputWarning,
             stacklevel=frames_inside(),
         )

@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 from distributed import Client
 from scipy.sparse import csr_array, save_npz
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import StandardScaler
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE, INTERRUPTED, TOO_BIG
@@ -132,9 +134,15 @@ def test_what_cannot_be_compared_is_refused_in_words(run: Any, sets: Any) -> Non
         (("a.npy", "one.npy"), "B, one.npy, has 1 sample, but"),
         (("one.npy", "a.npy"), "A, one.npy, has 1 sample, but"),
         (("a.npy", "short.npy"), "A, a.npy, has 6 features and B, short.npy, has 5: give"),
-        (("a.npy", "missing.npy"), "missing.npy: row 7, column 3 (counted from 0) holds nan"),
-        (("missing.npy", "a.npy"), "missing.npy: row 7, column 3 (counted from 0) holds nan"),
-        (("a.npy", "below.npy"), "below.npy: row 0, column"),
+        (
+            ("a.npy", "missing.npy", "--kernel", "heat"),
+            "missing.npy: row 7, column 3 (counted ",
+        ),
+        (
+            ("missing.npy", "a.npy", "--kernel", "heat"),
+            "missing.npy: row 7, column 3 (counted ",
+        ),
+        (("a.npy", "below.npy", "--kernel", "heat"), "below.npy: row 0, column"),
         (("a.npy", "none.npy"), "none.npy is empty"),
         (("empty.csv", "a.npy"), "empty.csv is empty"),
         (("texts.txt", "texts.txt", "--spectrum", "1"), "A, texts.txt, holds texts"),
@@ -252,3 +260,33 @@ def test_samples_that_are_not_drawn_one_by_one(run: Any) -> None:
     assert "rows of B" not in err
     err = run(*words, "--id-column", "day", "--out", "e")[2]
     assert "A and B have 40 names of samples in common" in err
+
+
+def test_tables_are_scaled_by_their_looks(run: Any) -> None:
+    """With gaps, of both sets alike: the numbers are those of scikit-learn's scaler of all."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal([9.0, -500.0, 3e4], [2.0, 90.0, 5e3], (90, 3)))
+    table = table.add_prefix("c")
+    table.loc[50:, "c0"] += 3.0
+    table[rng.random(table.shape) < 0.05] = np.nan
+    table[:50].to_csv("a.csv", index=False)
+    table[50:].to_csv("b.csv", index=False)
+    code, out, err = run("compare", "a.csv", "b.csv", "--permutations", 99, "--out", "d")
+    assert code == DONE
+    assert out.startswith("The two sets differ: p = 0.01.")
+    assert "have gaps, which are filled with means: columns are scaled" in err
+    assert "90 rows (columns c" in err
+    values = SimpleImputer().fit_transform(StandardScaler().fit_transform(table))
+    found = json.loads(Path("d/results.json").read_text())
+    kernel = dhsk.GaussianKernel(float(found["kernels"][0]["kernel"].partition("=")[2]))
+    G = dhsk.compute_gram(values, kernel)
+    expected = dhsk.maximum_mean_discrepancy(G, np.repeat(["A", "B"], [50, 40]), 99, 0)
+    assert found["sphere_map"] == "scaled"
+    assert found["unbiased"] == pytest.approx(expected.unbiased, rel=1e-9)
+    assert found["p_value"] == expected.p_value
+    refused = run("compare", "a.csv", "b.csv", "--kernel", "heat", "--map", "scaled", "--out", "e")
+    assert "--map scaled is for kernels of columns" in refused[2]
+    table.assign(day="x")[:50].to_csv("a.csv", index=False)
+    err = run("compare", "a.csv", "b.csv", "--out", "e")[2]
+    assert "leave it out with --drop-column NAME, or name the samples by it" in err
+    assert "--labels" not in err

@@ -113,7 +113,7 @@ def test_a_search_scales_by_itself() -> None:
         result = dhsk.cross_validate(table, y, C=[1.0], cv=2)
     said = [str(one.message) for one in told]
     assert any("have gaps, which are filled with means: columns are scaled" in s for s in said)
-    assert any("has 1 gap in its 700 rows (column b 1), where the means" in s for s in said)
+    assert any("X: 1 gap in 700 rows (column b 1), where the means" in s for s in said)
     assert result.best.kernel.startswith("scaled ")
     tried = {one["method"]: one["code"] for one in result.data["baselines"]["tried"]}
     filled = "make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), Logistic"
