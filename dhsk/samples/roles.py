@@ -12,6 +12,7 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.samples.dates import OF_THE_PAST, said_of, time_order
+from dhsk.samples.dialect import is_missing
 from dhsk.samples.format import FILLED, LABELS, SHOWN
 from dhsk.samples.kinds import (
     FEWEST_GROUPS,
@@ -139,6 +140,13 @@ class Roles:
         return any(v.strip() == "" if isinstance(v, str) else is_gap(v) for v in values)
 
     @property
+    def doubtful(self) -> list[str]:
+        """Labels such as NA, which are taken for a class; people call one None."""
+        values = [] if self.label is None else self.more[self.label]
+        words = {v.strip() for v in values if isinstance(v, str) and is_missing(v)}
+        return sorted(word for word in words if word and word.lower() != "none")
+
+    @property
     def measured(self) -> bool:
         """Whether the labels are numbers that are no classes."""
         if self.text or self.vector or self.label is None:
@@ -233,6 +241,8 @@ class Roles:
             yield "constant", f"{listed(self.constant, SHOWN)}: one value, which tells nothing"
         if self.unlabelled:
             yield "gaps", f"rows without {self.label}: leave them out first"
+        if self.doubtful:
+            yield "gaps", f"{listed(self.doubtful)} in {self.label}: a class, unless left out"
         if self.empty:
             yield "empty", f"{listed(self.empty, SHOWN)}: left out, as nearly all rows are"
         for words, way in _WAYS.items():
