@@ -223,9 +223,8 @@ class Results(RunFacts):
 
         Folds in time order test the later ones alone, whose classes may have other shares.
         """
-        if not self.confusion:  # of a run that goes on
-            return self.class_counts
-        return [sum(row) / self.repeats for row in self.confusion if any(row)]
+        tested = [sum(row) / self.repeats for row in self.confusion if any(row)]
+        return tested or self.class_counts  # of a run that goes on nothing is counted
 
     @property
     def unlearnt(self) -> str:
