@@ -58,12 +58,12 @@ from dhsk.report.two_samples import most_different, write_two_samples
 from dhsk.results.two_samples import ComparedKernel, ComparedSet, TwoSamples
 from dhsk.samples import Samples, SphereMap, ZeroRows
 from dhsk.samples.dates import order_of, said_of
-from dhsk.samples.gaps import GappedSamples
+from dhsk.samples.gaps import GappedSamples, warn_of_codes
 from dhsk.samples.joined import JoinedSamples
-from dhsk.samples.looks import map_by_looks, warn_of_spread
+from dhsk.samples.looks import first_rows, map_by_looks, warn_of_spread
 from dhsk.samples.names import in_order, listed, shown
 from dhsk.samples.refusals import NoNumbersError, refuse_infinite
-from dhsk.samples.scan import scan
+from dhsk.samples.scan import Scan, scan
 from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import SCALED, WeightedSamples, fixed_map, means_and_factors
 from dhsk.units import counted
@@ -233,7 +233,7 @@ def _checked(
     kernel = parse_kernel(ways["kernel"], sets[0].shape[1], width=lambda: 1.0)
     chosen = check_kernels([kernel], sets, fixed_map(ways["sphere_map"]))
     if ways["sphere_map"] == SCALED:
-        scans = [scan(one, None, check=refuse_infinite) for one in sets]
+        scans = [_scanned(one) for one in sets]
     else:
         scans = Data(sets, [kernel], chosen, ways["zero_rows"]).scan(run)
     first, second = (
@@ -251,11 +251,19 @@ def _name_ways(ways: dict[str, Any], both: Samples) -> None:
     refuse_spherical(ways["sphere_map"], ways["kernel"])
 
 
+def _scanned(samples: Samples) -> Scan:
+    """A set whose columns will be scaled; warns of its gaps, which may be what differs."""
+    counted = GappedSamples(samples)
+    if not samples.is_sparse:
+        warn_of_codes(first_rows(samples), samples)
+    found = scan(counted, None, check=refuse_infinite)
+    counted.warn()
+    return found
+
+
 def _scaled(both: Samples) -> Samples:
     """All samples with columns of mean 0 and variance 1, learnt of both sets alike."""
-    counted = GappedSamples(both)
-    (weights,) = means_and_factors(counted, np.ones((both.shape[0], 1), np.bool_))
-    counted.warn()
+    (weights,) = means_and_factors(both, np.ones((both.shape[0], 1), np.bool_))
     return WeightedSamples(both, weights)
 
 

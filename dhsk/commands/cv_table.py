@@ -69,7 +69,8 @@ def _tried(stage: SearchStage, first: SearchStage) -> str:
     if stage.time_scales:
         parts.append("time scales " + listed(stage.time_scales))
     if stage.C_scaled != first.C_scaled or not parts:
-        parts.append(f"C = {listed(stage.C_scaled)} / variance")
+        own = f"{listed(stage.C_scaled)} / variance" if stage.C_scaled else listed(stage.C)
+        parts.append(f"C = {own}")
     return ", ".join(parts)
 
 

@@ -181,7 +181,7 @@ def _shared_names(samples: Samples, others: Table) -> str | None:
             continue
         own = list(_values_of(samples, name))
         values = list(_texts_of(others, name))
-        if len(set(own)) == len(own) >= _FEWEST and set(own) == set(values):
+        if len(own) >= _FEWEST and _are_same(own, values):
             return name
     return None
 

@@ -36,7 +36,7 @@ from dhsk.samples.dialect import (
     is_number,
     number_or_gap,
 )
-from dhsk.samples.format import LABELS, Asked, Format, SamplesFile
+from dhsk.samples.format import Asked, Format, SamplesFile, refuse_header
 from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
@@ -292,12 +292,7 @@ def _labels(origin: Origin, asked: Asked) -> list[str]:
     text_above_numbers = bool(below) and not is_number(column[0]) and all(map(is_number, below))
     if len(column) == asked.n_samples + 1 or text_above_numbers:
         return below
-    if column and column[0].strip().lower() in LABELS and column[0] not in below:
-        raise InputError(
-            f"{origin}: its first line, {shown(column[0])}, seems to be a header, and then there "
-            f"are {len(below):,} labels, not {asked.n_samples:,}: add what is missing, or give "
-            "--no-header (header=False) if it is a class"
-        )
+    refuse_header(origin, column, asked)
     return column
 
 

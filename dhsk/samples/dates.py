@@ -17,20 +17,37 @@ _FEWEST: Final = 10
 """Least number of different dates that tell an order."""
 
 _LOOKED_AT: Final = 500
-"""Most names of samples that are looked at."""
+"""Most rows of a table, and names of samples, that are looked at."""
 
-_OTHERS: Final = re.compile(r"\d{1,4}([./])\d{1,2}\1\d{1,4}( \d{2}:\d{2}(:\d{2})?)?")
-"""What other dates than those of ISO 8601 look like."""
+_NONE: Final = frozenset({"", "NA", "NaN", "nan", "NaT", "None", "null"})
+"""How gaps in dates are written."""
 
-_FORMATS: Final = ("%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y")
+_OTHERS: Final = re.compile(
+    r"(\d{1,2}([./])\d{1,2}\2\d{4}|\d{4}([./])\d{1,2}\3\d{1,2}|\d\d([./])\d\d\4\d\d"
+    r"|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}"
+    r"|[A-Za-z]{3,9} \d{1,2}, \d{4}|\d{4}-\d{2})( \d{1,2}:\d{2}(:\d{2})?( ?[AaPp][Mm])?)?"
+)
+"""What other dates than those of ISO 8601 look like, perhaps with a time."""
+
+_CLOCK: Final = re.compile(r" (\d{1,2}):(\d{2})(?::(\d{2}))?(?: ?([AaPp])[Mm])?$")
+
+_FORMATS: Final = (
+    "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y",
+    "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%Y-%m",
+)  # fmt: skip
 
 
 def _by_format(form: str, text: str) -> datetime:
     if not _OTHERS.fullmatch(text):
         raise ValueError(text)
-    day, _, clock = text.partition(" ")
-    found = datetime.strptime(day, form)  # compared among themselves
-    return datetime.combine(found, time.fromisoformat(clock)) if clock else found
+    clock = _CLOCK.search(text)
+    day = datetime.strptime(text if clock is None else text[: clock.start()], form)
+    if clock is None:
+        return day
+    hour, minute, second = (int(part or 0) for part in clock.group(1, 2, 3))
+    if clock[4]:
+        hour = hour % 12 + 12 * (clock[4] in "Pp")
+    return datetime.combine(day, time(hour, minute, second))
 
 
 _PARSERS: Final[Sequence[Callable[[str], datetime]]] = (
@@ -55,9 +72,9 @@ def is_date(value: Any) -> bool:
 
 
 def time_order(values: Sequence[Any]) -> int:
-    """Order of dates that mostly differ: 1, -1 where the newest come first, 0 for none."""
-    for found in readings(values):
-        if 2 * len(set(found)) <= max(_FEWEST, len(found)):
+    """Order of several dates, gaps left out: 1, -1 where the newest come first, 0 for none."""
+    for found in readings([value for value in values if str(value).strip() not in _NONE]):
+        if len(set(found)) < _FEWEST:
             continue
         try:
             steps = [other >= one for one, other in pairwise(found)]
@@ -75,7 +92,7 @@ def order_of(samples: Samples) -> tuple[str, int] | None:
     These are a column that is no feature, in the first rows of a table, or the names of samples.
     """
     table: Any = getattr(samples, "table", None)
-    for name, values in {} if table is None else table.head().items():
+    for name, values in {} if table is None else table.head(most=_LOOKED_AT).items():
         order = 0 if name in (samples.feature_names or ()) else time_order(values)
         if order:
             return f"column {shown(name)}", order
@@ -95,14 +112,19 @@ OF_THE_PAST: Final = (
 )
 
 
-def warn_of_order(samples: Samples) -> None:
-    """Warn of rows that follow dates where folds do not."""
+def way_of(order: tuple[str, int]) -> str:
+    """What to do about folds, for people."""
+    return f"{OF_THE_PAST}{' once they are sorted, the oldest first' if order[1] < 0 else ''}"
+
+
+def warn_of_order(samples: Samples, *, ordered: bool) -> None:
+    """Warn of rows that follow dates where folds do not, or `ordered` folds do newest first."""
     order = order_of(samples)
-    if order is None:
+    if order is None or (ordered and order[1] > 0):
         return
-    sort = " once they are sorted, the oldest first" if order[1] < 0 else ""
+    way = "folds in their order are trained on the future: sort them, the oldest first"
     warnings.warn(
-        f"rows of {samples.source} follow {said_of(order)}: {OF_THE_PAST}{sort}",
+        f"rows of {samples.source} follow {said_of(order)}: {way if ordered else way_of(order)}",
         InputWarning,
         stacklevel=frames_inside(),
     )

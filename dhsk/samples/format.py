@@ -14,6 +14,7 @@ from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.looks import first_rows, heavy_column, seems
+from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import AnyVectorizer
 
@@ -97,6 +98,8 @@ class SamplesFile:
     """What values seem to be, see `looks.seems`."""
     grouped: str = ""
     """Option of a grid and of a plan, if samples are in groups."""
+    folds: str = ""
+    """Option of a grid on its folds."""
     python: Sequence[str] = ()
     """Lines of Python that come next in place of commands."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -110,8 +113,9 @@ class SamplesFile:
         known = labels if self.labels != "LABELS" else ""
         grid, one = WAYS.get(self.seems or "", ("", ""))
         one = grid if "scaled" in grid else one  # as of the grid
+        how = f"{labels}{self.grouped}{self.folds}{self.options}{grid}"
         return [
-            f"dhsk cv {self.samples}{labels}{self.grouped}{self.options}{grid} --out found",
+            f"dhsk cv {self.samples}{how} --out found",
             f"dhsk plan {self.samples}{known}{self.grouped}{self.options}{one}",
         ]
 
@@ -220,3 +224,16 @@ def describe_arrays(
     facts = {"shape": [n, dim]}
     said = [("samples", shape), *rows, *notes]
     return SamplesFile(words, said, kept, labels, facts=facts, seems=seems(first))
+
+
+def refuse_header(origin: Origin, lines: Sequence[str], asked: Asked) -> None:
+    """Refuse labels, one a line, whose first line seems to be a header; `asked` says if it is."""
+    if not lines or asked.header is not None or len(lines) != asked.n_samples:
+        return
+    first, *below = lines
+    if first.strip().lower() in LABELS and first not in below:
+        raise InputError(
+            f"{origin}: its first line, {shown(first)}, seems to be a header, and then there are "
+            f"{len(below):,} labels, not {asked.n_samples:,}: add what is missing, leave the "
+            "header out, or give --no-header (header=False) if it is a class"
+        )

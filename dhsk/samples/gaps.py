@@ -85,7 +85,7 @@ class GappedSamples(WrappedSamples):
         most = sorted(self._counts.items(), key=lambda one: -one[1])
         said = [f"{k if names is None else names[k]} {count:,}" for k, count in most]
         empty = sum(count == n for _, count in most)
-        more = f"; {counted(empty, 'column')} of gaps alone count for nothing" if empty else ""
+        more = f"; {counted(empty, 'column')} of gaps alone: no clue" if empty else ""
         warnings.warn(
             f"{self.source}: {counted(sum(self._counts.values()), 'gap')} in {n:,} rows "
             f"({'column' if len(said) == 1 else 'columns'} {listed(said, _SAID)}), where the means "

@@ -71,7 +71,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     }  # fmt: skip
     described = SamplesFile(
         words, rows, "SAMPLES" if alone else named, labels, options, seem, grouped,
-        facts=facts,
+        facts=facts, folds=" --in-order" if found.in_order and not grouped else "",
     )  # fmt: skip
     if found.measured:
         counts = values is not None and are_compositions(values)

@@ -261,7 +261,7 @@ def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:
 
 
 def _refuse_missing(source: str, row: int, number: int) -> None:
-    others = f", nor have {number - 1:,} others" if number > 1 else ""
+    others = f", nor have {counted(number - 1, 'other')}" if number > 1 else ""
     raise InputError(
         f"{source}: row {row} (counted from 0) has no label{others}: fill it in, or drop it and "
         "its sample, as X[y.notna()], y[y.notna()] of pandas, adata[adata.obs[NAME].notna()] do"

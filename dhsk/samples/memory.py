@@ -165,7 +165,9 @@ def as_table(X: Any) -> Any:
 
 def _with_ids(samples: Any, ids: Any) -> Samples:
     """The same samples with names, if these are text or dates, one a sample."""
-    ids = list(map(str, ids)) if getattr(getattr(ids, "dtype", None), "kind", "") == "M" else ids
+    dtype = getattr(ids, "dtype", None)
+    dated = getattr(dtype, "kind", "") == "M" or str(dtype).startswith("period")
+    ids = list(map(str, ids)) if dated else ids
     names = names_in(ids) if hasattr(ids, "__iter__") else None
     if names is None or len(names) != samples.shape[0]:
         return cast("Samples", samples)

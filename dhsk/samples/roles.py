@@ -11,7 +11,7 @@ import numpy as np
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
-from dhsk.samples.dates import OF_THE_PAST, said_of, time_order
+from dhsk.samples.dates import said_of, time_order, way_of
 from dhsk.samples.dialect import is_missing
 from dhsk.samples.format import FILLED, LABELS, SHOWN
 from dhsk.samples.kinds import (
@@ -140,6 +140,11 @@ class Roles:
         return any(v.strip() == "" if isinstance(v, str) else is_gap(v) for v in values)
 
     @property
+    def in_order(self) -> bool:
+        """Whether rows follow dates, the oldest first."""
+        return any(time_order(self.more[name]) > 0 for name in self.own)
+
+    @property
     def doubtful(self) -> list[str]:
         """Labels such as NA, which are taken for a class; people call one None."""
         values = [] if self.label is None else self.more[self.label]
@@ -224,7 +229,7 @@ class Roles:
             yield "groups", f"{self.group}: {STAY_TOGETHER}"
         for name in self.own:
             if order := time_order(self.more[name]):
-                yield "order", f"rows follow {said_of((name, order))}: {OF_THE_PAST}"
+                yield "order", f"rows follow {said_of((name, order))}: {way_of((name, order))}"
 
     def rows_of_features(self) -> Iterator[tuple[str, str]]:
         """What keeps columns from being features, for people."""

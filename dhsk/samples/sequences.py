@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
-from dhsk.samples.format import SHOWN, Asked, Documents, Format, SamplesFile, described
+from dhsk.samples.format import (
+    SHOWN,
+    Asked,
+    Documents,
+    Format,
+    SamplesFile,
+    described,
+    refuse_header,
+)
 from dhsk.samples.names import listed, shown
 from dhsk.samples.paths import Origin, packed
 from dhsk.samples.spectrum import Spectrum
@@ -155,11 +163,13 @@ def _open(origin: Origin, asked: Asked) -> Documents:
     return kind(str(origin.path), origin)
 
 
-def _line_labels(origin: Origin, _: Asked) -> list[str]:
+def _line_labels(origin: Origin, asked: Asked) -> list[str]:
     """Labels of a text file, one a line."""
     origin.refuse_key("one label a line")
     with origin.reading(), origin.open_text(newline=None) as text:
-        return [line.removesuffix("\n") for line in text]
+        lines = [line.removesuffix("\n") for line in text]
+    refuse_header(origin, lines, asked)
+    return lines
 
 
 def _labels(origin: Origin, _: Asked) -> list[str]:

@@ -22,8 +22,8 @@ def look_at(square: Square, grid: Grid) -> None:
         warn_of_copied_labels(square, grid.y)
         if not square.is_sparse:
             warn_of_codes(first_rows(square), square)
-        if any(train.max() > test.min() for train, test in grid.folds):
-            warn_of_order(square)
+        ordered = all(train.max() < test.min() for train, test in grid.folds)
+        warn_of_order(square, ordered=ordered)
 
 
 def look_back(square: Square, groups: Any) -> None:

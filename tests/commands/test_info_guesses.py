@@ -322,6 +322,7 @@ def test_rows_in_the_order_of_time_are_told(run: Any, inside: None) -> None:
         out = run("info", name)[1]
         assert ("order    rows follow day: shuffled folds tell" in out) == ordered, name
         assert ("(cv=TimeSeriesSplit(5)) keeps to the order" in out) == ordered, name
+        assert (f"dhsk cv {name} --labels {name}:up --in-order" in out) == ordered, name
 
 
 def test_words_dates_and_numbers_of_rows_are_told_apart(run: Any, inside: None) -> None:

@@ -101,9 +101,8 @@ def test_ids_are_words_that_all_differ(run: Any, here: None) -> None:
     for name, ids in (("a.csv", "patient"), ("b.csv", "'Unnamed: 0'")):
         out = run("info", name)[1]
         (line,) = (line for line in out.splitlines() if line.startswith("next:"))
-        words = (
-            f"dhsk cv {name} --labels {name}:vine --id-column {ids} --drop-column day --out found"
-        )
+        words = f"dhsk cv {name} --labels {name}:vine --in-order --id-column {ids} "
+        words += "--drop-column day --out found"
         assert line.split(maxsplit=1)[1] == words
         more = ("--kernel", "linear", "--C", "1", "--folds", "2", "--overwrite")
         assert run(*shlex.split(words)[1:], *more)[0] == DONE

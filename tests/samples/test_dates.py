@@ -15,7 +15,20 @@ DAYS = pd.date_range("2016-01-29", periods=40)
 
 
 @pytest.mark.parametrize(
-    "form", ["%Y-%m-%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d", "%m/%d/%Y %H:%M"]
+    "form",
+    [
+        "%Y-%m-%d",
+        "%m/%d/%Y",
+        "%d/%m/%Y",
+        "%d.%m.%Y",
+        "%Y/%m/%d",
+        "%m/%d/%Y %H:%M",
+        "%m/%d/%y",
+        "%d-%b-%y",
+        "%d %B %Y",
+        "%b %d, %Y",
+        "%m/%d/%Y %I:%M %p",
+    ],
 )
 def test_dates_are_read_however_they_are_written(form: str) -> None:
     """In the one way that reads all of a column, and in order of time, not of text."""
@@ -25,6 +38,9 @@ def test_dates_are_read_however_they_are_written(form: str) -> None:
     assert time_order(written[::-1]) == -1
     assert time_order([*written[1:], written[0]]) == 0
     assert time_order(written[:1] * 40) == 0
+    assert time_order([day for day in written for _ in range(24)]) == 1  # hours of a day
+    assert time_order([*written[:5], "", *written[5:]]) == 1
+    assert time_order(sorted(written[:9] * 5)) == 0  # few that come again
 
 
 @pytest.mark.parametrize("text", ["1.5.3", "red", "13/13/2020", "1/2", "20.5", "3.10.12", "7", ""])
@@ -71,3 +87,17 @@ def test_guessing_is_that_of_what_is_tested() -> None:
     found = dhsk.cross_validate(X, y, cv=cv, kernels=["linear"], C=1e-6)
     share = (y[late] == "up").mean()
     assert found.advice.startswith(f"none is to be used: no score is clearly above {share:.4f}")
+
+
+@pytest.mark.parametrize("kind", ["months", "days"])
+def test_indices_of_pandas_are_dates(kind: str) -> None:
+    """Of periods too; folds in order are warned of where the newest rows come first."""
+    periods = pd.period_range("2000-01", periods=40, freq="M" if kind == "months" else "D")
+    features = _table()[list("abc")].set_index(periods)
+    y = ["u", "v"] * 20
+    asked: Any = {"C": 1.0, "kernels": ["cosine"]}
+    with pytest.warns(dhsk.InputWarning, match="the dates that name them: shuffled folds"):
+        dhsk.cross_validate(features, y, cv=2, **asked)
+    dhsk.cross_validate(features, y, cv=TimeSeriesSplit(2), **asked)
+    with pytest.warns(dhsk.InputWarning, match="newest first: folds in their order are trained on"):
+        dhsk.cross_validate(features[::-1], y, cv=TimeSeriesSplit(2), **asked)
