@@ -131,6 +131,8 @@ def write_config(folder: Place) -> None:
             and not (flag and value is False)
         ):
             lines.append(_line(key_of(parameter), _toml(_absolute(parameter, value), parameter)))
+            if key_of(parameter) == "cluster" and str(value).endswith(".json"):
+                lines[-1] = "# cluster is not here: the file of its scheduler goes with the job."
     with written(place, "w", encoding="utf-8") as file:
         file.write("\n".join([*lines, ""]))
 

@@ -78,6 +78,9 @@ def _described(path: Place) -> Description:
         )
     if (path / TABLES[0]).exists():
         return _results(path)
+    if (path / PAGE).exists():
+        said = "a run of dhsk cv that has not ended: the same command goes on, see its"
+        raise InputError(f"{path} holds {said} {PAGE}")
     if is_name_of_file(path) and not path.exists():
         Origin.of(str(path))  # which says so
     try:

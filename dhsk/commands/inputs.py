@@ -131,6 +131,8 @@ def label_source(labels: str | None, source: str) -> str:
                 f"{source} holds the samples: name the labels with --labels, as --labels "
                 f"{shlex.quote(f'{origin.path}:NAME')}"
             )
+    if labels is None and is_gram_store(Origin.of(source).path):
+        raise click.UsageError(f"{source} is a Gram matrix without labels: give --labels FILE")
     if labels is None and source.lower().endswith(TEXT_FILES):
         raise click.UsageError(f"{source} holds the samples: name the labels with --labels FILE")
     return labels or source

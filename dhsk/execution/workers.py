@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 USABLE_SHARE = 0.8
 """Share of its memory limit at which a Dask worker stops taking tasks."""
 
+SHARED_BYTES = 80_000_000
+"""Pages of libraries that workers share, which Dask counts in each: an idle one that has loaded all
+has 223 MB by its count, and a paused one that has nothing to give up waits for ever."""
+
 REACH = 8
 """Windows of tasks that begin before the earliest one has ended, where results are in order."""
 
@@ -163,8 +167,9 @@ def resources_of(client: "Client | None", memory: int | None = None) -> Resource
     threads = sum(worker["nthreads"] for worker in workers)
     if client.scheduler.address.startswith("inproc"):
         return Resources(0, threads, memory or memory_limit())
-    limits = sum(worker["memory_limit"] or memory_limit() for worker in workers)
-    usable = int(USABLE_SHARE * limits) + CLIENT_BYTES
+    limits = [worker["memory_limit"] for worker in workers]
+    own = sum(USABLE_SHARE * (limit or memory_limit()) for limit in limits)
+    usable = int(own) - SHARED_BYTES * sum(map(bool, limits)) + CLIENT_BYTES
     if "://127.0.0.1:" in client.scheduler.address:  # they share this machine with the client
         usable = min(usable, memory_limit())
     return Resources(len(workers), threads, min(memory or usable, usable))

@@ -329,7 +329,7 @@ def test_a_complete_store_is_tested_when_it_is_asked_for_again(
     sound = chunk.read_bytes()
     chunk.write_bytes(sound[:-9] + bytes([sound[-9] ^ 1]) + sound[-8:])
     code, _, err = run(*words)
-    assert (code, "(0, 1)" in err, "dhsk verify --repair" in err) == (BAD_STORE, True, True)
+    assert (code, "(0, 1)" in err, "--repair SAMPLES" in err) == (BAD_STORE, True, True)
     chunk.write_bytes(sound)
     description = Path("g/rows/zarr.json")
     damaged = description.read_text().replace("complete", "komplete")

@@ -162,3 +162,15 @@ def test_folds_in_the_order_of_the_rows(run: Any, tmp_path: Path) -> None:
     code, _, err = run(*words, "--in-order", "--groups", "t.csv:y", "--repeats", 2, "--out", "o")
     assert code != DONE
     assert "--in-order takes all rows as they are: leave out --groups and --repeats" in err
+
+
+def test_a_run_that_has_not_ended_is_told(run: Any) -> None:
+    """Of which there is a page; and a store has no labels of its own."""
+    Path("half").mkdir()
+    Path("half/report.html").write_text("so far")
+    err = run("info", "half")[2]
+    assert "half holds a run of dhsk cv that has not ended: the same command goes on" in err
+    np.save("x.npy", np.random.default_rng(0).random((20, 3)))
+    assert run("gram", "x.npy", "--out", "x.gram")[0] == DONE
+    err = run("cv", "x.gram", "--out", "o")[2]
+    assert "x.gram is a Gram matrix without labels: give --labels FILE" in err

@@ -18,8 +18,10 @@ from threadpoolctl import threadpool_info
 import dhsk
 from dhsk.execution import in_flight, workers
 from dhsk.execution.limits import core_count, memory_limit
-from dhsk.execution.resources import Resources
+from dhsk.execution.resources import CLIENT_BYTES, Resources
 from dhsk.execution.workers import (
+    SHARED_BYTES,
+    USABLE_SHARE,
     borrow_client,
     computing,
     executor_of,
@@ -278,6 +280,20 @@ def test_resources_count_workers_and_memory(client: Any) -> None:
     """Threads of this process need no worker processes; a limit given wins."""
     found = resources_of(client, 123)
     assert (found.workers, found.threads, found.memory) == (0, 2, 123)
+
+
+def test_a_worker_that_would_be_paused_is_refused() -> None:
+    """Dask counts pages that workers share in each, and a paused one waits for ever."""
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit="264MiB", dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        usable = USABLE_SHARE * 264 * 2**20 - SHARED_BYTES + CLIENT_BYTES
+        assert resources_of(client).memory == int(usable)
+        with pytest.raises(dhsk.BudgetError, match="give more memory"):
+            dhsk.compute_gram(np.eye(300), "cosine", client=client)
 
 
 def test_workers_are_asked_of_the_scheduler(client: Any, monkeypatch: Any) -> None:

@@ -43,7 +43,7 @@ def read_names(store: Place, digest: str | None) -> tuple[str, ...] | None:
         pass
     raise CorruptTileError(
         f"the names of the features of {store} are damaged ({file.name}): write them again with "
-        "dhsk verify --repair SAMPLES"
+        f"dhsk verify {store} --repair SAMPLES"
     )
 
 

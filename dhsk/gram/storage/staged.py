@@ -133,7 +133,7 @@ class StagedSamples:
         except (ValueError, KeyError, CorruptTileError, IncompleteStoreError) as error:
             raise CorruptTileError(
                 f"the samples ({side}) in {self.path} are damaged ({error}): "
-                "repair them with dhsk verify --repair SAMPLES"
+                "repair them with dhsk verify STORE --repair SAMPLES"
             ) from error
 
     def take(self, side: Side, indices: Indices) -> Rows:

@@ -215,7 +215,7 @@ class GramStore:
         except CorruptTileError as error:
             raise CorruptTileError(
                 f"tile ({i}, {j}) of {self.path} is damaged ({error}): "
-                "recompute it with dhsk verify --repair SAMPLES"
+                f"recompute it with dhsk verify {self.path} --repair SAMPLES"
             ) from error
         rows, cols = tiling.rows(i), tiling.cols(j)
         return whole[: rows.stop - rows.start, : cols.stop - cols.start]
@@ -293,7 +293,8 @@ class GramStore:
         if missing:
             parts.append(f"{len(missing)} of {total} tiles of {self.path} are missing")
         raise CorruptTileError(
-            f"{', and '.join([*parts, *others])}; recompute them with dhsk verify --repair SAMPLES"
+            f"{', and '.join([*parts, *others])}; recompute them with dhsk verify {self.path} "
+            "--repair SAMPLES"
         )
 
     def other_damage(self) -> list[str]:
