@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 USABLE_SHARE = 0.8
 """Share of its memory limit at which a Dask worker stops taking tasks."""
 
-SHARED_BYTES = 80_000_000
-"""Pages of libraries that workers share, which Dask counts in each: an idle one that has loaded all
-has 223 MB by its count, and a paused one that has nothing to give up waits for ever."""
+SHARED_BYTES = 100_000_000
+"""Pages of libraries that workers share, which Dask counts in each: one that has loaded all has 223
+to 239 MB by its count, and a paused one that has nothing to give up waits for ever."""
 
 REACH = 8
 """Windows of tasks that begin before the earliest one has ended, where results are in order."""
