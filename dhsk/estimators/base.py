@@ -99,13 +99,19 @@ class HeatEstimator(SavedEstimator):
         return tags
 
     @property
+    def _meant(self) -> Any:
+        """The kernel that is meant, where the map has a say."""
+        return self.kernel
+
+    @property
     def _family(self) -> Kernel | type[Kernel]:
         """The kernel, or its class, which knows its default map."""
-        if self.kernel is None or isinstance(self.kernel, str):
-            known = self.kernel in NAMED  # `fit` raises for unknown names
-            return named_family(self.kernel) if known else HeatKernel
-        given: Kernel = self.kernel
-        return given
+        given = self._meant
+        if given is None or isinstance(given, str):
+            known = given in NAMED  # `fit` raises for unknown names
+            return named_family(given) if known else HeatKernel
+        family: Kernel = given
+        return family
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the client, as a connection cannot be pickled."""
@@ -140,7 +146,7 @@ class HeatEstimator(SavedEstimator):
     def _kernel_at(self, few: SamplePairs, time_scale: float) -> Kernel:
         """The kernel for the samples of a fit, at a time if its name has one."""
         width = width_of(few.samples, fixed_map(self.sphere_map), few.weights)
-        name = self.kernel or HeatKernel.name
+        name = self._meant or HeatKernel.name
         return parse_kernel(name, few.samples.shape[1], time_scale, width)
 
     def _check_map(self) -> None:
@@ -186,7 +192,7 @@ class HeatEstimator(SavedEstimator):
     def _row_map(self, few: SamplePairs) -> RowMap:
         """Row map, after a check that kernel, map and samples are compatible."""
         samples, dim = few.samples, few.samples.shape[1]
-        if self.kernel in _OF_A_TIME and dim < 2:
+        if self._meant in _OF_A_TIME and dim < 2:
             raise InputError(
                 "n_features=1, but the heat kernel on a sphere needs at least 2 features: "
                 "with one, every sample maps to the same point or its opposite"
@@ -197,7 +203,7 @@ class HeatEstimator(SavedEstimator):
         chosen = check_kernels([kernel], [samples], fixed_map(self.sphere_map), dtype)
         check_semidefinite(kernel, self.indefinite)
         row_map = RowMap(kernel, chosen, dtype, ZeroRows(self.zero_rows))
-        if is_auto(self.time_scale) and self.kernel in _OF_A_TIME:
+        if is_auto(self.time_scale) and self._meant in _OF_A_TIME:
             return replace(row_map, kernel=few.kernel_at_spread(row_map))
         return row_map
 

@@ -24,7 +24,7 @@ from dhsk.estimators.problem import make_problem
 from dhsk.estimators.saving import is_of, read_by_other
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
-from dhsk.kernels import Kernel, kernel_from_spec
+from dhsk.kernels import GaussianKernel, Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_any, save_model
 from dhsk.models.low_rank import LowRankModel
@@ -300,8 +300,14 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         if self.sphere_map is not None:
             parse_map_name(self.sphere_map)
 
+    @property
+    def _meant(self) -> Any:
+        unnamed = self.kernel is None and self.sphere_map == SCALED
+        return GaussianKernel.name if unnamed else self.kernel
+
     def _refuse_spherical(self) -> None:
-        spherical = self.kernel in OF_UNIT_ROWS or getattr(self.kernel, "spherical", False)
+        given = self._meant
+        spherical = given in OF_UNIT_ROWS or getattr(given, "spherical", False)
         if self.sphere_map == SCALED and spherical:
             raise InputError(
                 f"sphere_map={SCALED!r} is for kernels of columns: take kernel='gaussian', "

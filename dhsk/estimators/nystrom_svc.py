@@ -47,8 +47,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     C
         Factor of the losses: the inverse of the regularization; "auto" as for `HeatSVC`.
     kernel
-        A positive semi-definite kernel; None for the heat kernel at `time_scale`; or a name as
-        for `HeatSVC`.
+        A positive semi-definite kernel; None for the heat kernel at `time_scale`, or Gaussian of
+        "scaled" columns; or a name as for `HeatSVC`.
     selection
         How landmarks are chosen. "rpcholesky": randomly pivoted Cholesky [2]_, [3]_, which draws
         samples that the earlier landmarks approximate badly. "uniform": random samples. "kmeans":

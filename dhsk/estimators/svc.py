@@ -44,9 +44,9 @@ class HeatSVC(ExactClassifier):
         "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
         "tfidf", for counts, is the projective map of counts times inverse document frequencies,
         which are learnt from the samples of the fit and kept in the model; so are the means and
-        standard deviations of "scaled", as of `sklearn.preprocessing.StandardScaler`, for Gaussian,
-        linear and polynomial kernels of columns in different units; gaps, NaN of dense samples,
-        have the means in their place.
+        standard deviations of "scaled", as of `sklearn.preprocessing.StandardScaler`, for Gaussian
+        (the default then), linear and polynomial kernels of columns in different units; gaps, NaN
+        of dense samples, have the means in their place.
     zero_rows, kernel
     tol
         Tolerance of the KKT violation. In float64, pairs of classes of up to 2,048 samples are

@@ -28,9 +28,7 @@ _COUNTS: Final = "; if these were counts once, AnnData has them in layers/counts
 
 _FINITE: Final = "but samples must be finite: drop it or fill it in"
 
-_SCALED: Final = (
-    "on scaled columns (--map scaled; sphere_map='scaled', of estimators with kernel='gaussian')"
-)
+_SCALED: Final = "on scaled columns (--map scaled, sphere_map='scaled')"
 
 _FILLED: Final = f"; classifiers and searches put the mean of the training samples there, {_SCALED}"
 

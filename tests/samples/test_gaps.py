@@ -225,3 +225,18 @@ def test_a_search_warns_of_such_numbers(tmp_path: Path) -> None:
     table.loc[::9, "a"] = -99.0
     with pytest.warns(dhsk.InputWarning, match=r"come again in column a \(-99\): if they stand"):
         dhsk.cross_validate(table, y, cv=2, C=1.0, kernels=["linear"], sphere_map="scaled")
+
+
+@pytest.mark.parametrize("name", ["HeatSVC", "NystromSVC"])
+def test_scaled_columns_need_no_kernel_named(name: str) -> None:
+    """The advice of a refusal is enough: the Gaussian kernel is meant, at its usual width."""
+    table, y = _with_gaps()
+    own: Any = {"n_components": 20, "random_state": 0} if name == "NystromSVC" else {}
+    with pytest.raises(dhsk.InputError, match=r"sphere_map='scaled'\)"):
+        getattr(dhsk, name)(**own).fit(table, y)
+    model = getattr(dhsk, name)(sphere_map="scaled", **own).fit(table, y)
+    named = getattr(dhsk, name)(sphere_map="scaled", kernel="gaussian", **own).fit(table, y)
+    assert model.kernel_ == named.kernel_
+    np.testing.assert_array_equal(model.decision_function(table), named.decision_function(table))
+    with pytest.raises(dhsk.InputError, match="is for kernels of columns"):
+        getattr(dhsk, name)(sphere_map="scaled", kernel="heat", **own).fit(table, y)
