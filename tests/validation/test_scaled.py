@@ -153,9 +153,10 @@ def test_spherical_kernels_are_refused(wines: Any) -> None:
     X, y = wines
     with pytest.raises(dhsk.InputError, match=r"'scaled' is for kernels of columns, .* is none"):
         dhsk.cross_validate(X, y, time_scale=[1.0], sphere_map="scaled")
-    for kernel in (None, "cosine", dhsk.HeatKernel(13, 0.1)):
+    for kernel in ("heat", "cosine", dhsk.HeatKernel(13, 0.1)):
         with pytest.raises(dhsk.InputError, match="take kernel='gaussian'"):
             dhsk.HeatSVC(kernel=kernel, sphere_map="scaled").fit(X, y)
+    assert dhsk.HeatSVC(sphere_map="scaled").fit(X, y).kernel_.name == "gaussian"
     with pytest.raises(dhsk.InputError, match="no map 'scaled'"):
         dhsk.compute_gram(X, "gaussian", sphere_map="scaled")
 
