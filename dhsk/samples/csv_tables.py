@@ -223,7 +223,7 @@ def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
     n_samples, numbering, has_gaps = 0, Numbering(), False
     for n_samples, sample in enumerate(unsized.samples(), 1):  # noqa: B007
         numbering.add(sample)
-        has_gaps = has_gaps or any(map(math.isnan, sample))
+        has_gaps = has_gaps or math.isnan(sum(sample))
     made = replace(
         unsized,
         shape=flat_shape(source, (n_samples, len(kept))),

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from dhsk.errors import InputWarning
 from dhsk.samples.base import Samples
+from dhsk.samples.dialect import is_missing
 from dhsk.samples.names import shown
 from dhsk.samples.zeros import frames_inside
 
@@ -18,9 +19,6 @@ _FEWEST: Final = 10
 
 _LOOKED_AT: Final = 500
 """Most rows of a table, and names of samples, that are looked at."""
-
-_NONE: Final = frozenset({"", "NA", "NaN", "nan", "NaT", "None", "null"})
-"""How gaps in dates are written."""
 
 _OTHERS: Final = re.compile(
     r"(\d{1,2}([./])\d{1,2}\2\d{4}|\d{4}([./])\d{1,2}\3\d{1,2}|\d\d([./])\d\d\4\d\d"
@@ -73,7 +71,7 @@ def is_date(value: Any) -> bool:
 
 def time_order(values: Sequence[Any]) -> int:
     """Order of several dates, gaps left out: 1, -1 where the newest come first, 0 for none."""
-    for found in readings([value for value in values if str(value).strip() not in _NONE]):
+    for found in readings([value for value in values if not is_missing(str(value))]):
         if len(set(found)) < _FEWEST:
             continue
         try:

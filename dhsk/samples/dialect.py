@@ -21,9 +21,7 @@ LOOKED_AT: Final = 20
 MISSING: Final = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"})
 """Spellings of an absent value, in lower case: those of pandas that are not rare, and ?."""
 
-AS_WRITTEN: Final = frozenset(
-    {"", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none", "?"}
-)
+AS_WRITTEN: Final = frozenset({"NaN", *MISSING, *map(str.upper, MISSING), *map(str.title, MISSING)})
 """The same as they are mostly written, in which a row is looked up at once."""
 
 FEWEST_ROWS: Final = 20

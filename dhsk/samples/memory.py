@@ -258,7 +258,7 @@ def _words_refused(source: str, wrong: Mapping[Any, NDArray[Any]], X: Any) -> In
     )
 
 
-_MOST_KINDS: Final = 30
+MOST_KINDS: Final = 30
 """Most different words of a column that are worth a column of 0 and 1 each."""
 
 
@@ -269,7 +269,7 @@ def _are_kinds(values: NDArray[Any]) -> bool:
     if any(hasattr(value, "isoformat") for value in values):  # dates
         return False
     kinds = len(set(map(str, values)))
-    return kinds <= _MOST_KINDS and (2 * kinds <= len(values) or len(values) < _MOST_KINDS)
+    return kinds <= MOST_KINDS and (2 * kinds <= len(values) or len(values) < MOST_KINDS)
 
 
 def _mostly_numbers(values: NDArray[Any]) -> bool:

@@ -29,6 +29,7 @@ from dhsk.samples.kinds import (
     number_of,
     present_of,
 )
+from dhsk.samples.memory import MOST_KINDS
 from dhsk.samples.names import listed
 from dhsk.samples.tables import HEAD, RUN, TEXT_FIELD, Table, usual_id
 
@@ -60,9 +61,6 @@ _OF_LABELS: Final = (
     *LABELS, "diagnosis", "dx", "disease", "sick", "ill", "species", "survived", "churn",
 )  # fmt: skip
 """Names of a column of labels, in lower case."""
-
-_MOST_CATEGORIES: Final = 30
-"""Most words of a column that are worth a column of 0 and 1 each."""
 
 _MOST_CLASSES: Final = 10
 """Largest number of different numbers in a column of labels that has no usual name."""
@@ -189,7 +187,7 @@ class Roles:
     def categories(self) -> list[str]:
         """Those that are left out as they are words, of which there are few."""
         names = [k for k in self.dropped if k not in self.dates and k not in self.written]
-        return [k for k in names if 1 < _n_classes(self.more[k]) <= _MOST_CATEGORIES]
+        return [k for k in names if 1 < _n_classes(self.more[k]) <= MOST_KINDS]
 
     @property
     def constant(self) -> list[str]:
