@@ -24,13 +24,14 @@ from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, check_earlier, open
 from dhsk.commands.inputs import names_in_table, open_samples_of
 from dhsk.commands.options import (
     KERNEL_OF_MAP,
+    OF_COLUMNS,
     Cluster,
     cluster_options,
+    has_no_time,
     make_kernels,
     map_rows,
-    name_kernel,
+    name_by_looks,
     out_option,
-    refuse_spherical,
 )
 from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Seed
 from dhsk.commands.reading import Reading, reading_options
@@ -60,7 +61,7 @@ from dhsk.samples import Samples, SphereMap, ZeroRows
 from dhsk.samples.dates import order_of, said_of
 from dhsk.samples.gaps import GappedSamples, warn_of_codes
 from dhsk.samples.joined import JoinedSamples
-from dhsk.samples.looks import first_rows, map_by_looks, warn_of_spread
+from dhsk.samples.looks import first_rows, warn_of_spread
 from dhsk.samples.names import in_order, listed, shown
 from dhsk.samples.refusals import NoNumbersError, refuse_infinite
 from dhsk.samples.scan import Scan, scan
@@ -124,7 +125,7 @@ def compare(
     begin, limit, journal = perf_counter(), cluster.limit, out / "fits"
     sets = _opened(samples, others, table)
     both: Samples = JoinedSamples.of(*sets)
-    _name_ways(ways, both)
+    name_by_looks(ways, ways, both)
     with show_progress() as progress:
         chosen, described = _checked(sets, ways, Run(limit, report=progress))
         if ways["sphere_map"] == SCALED:
@@ -243,14 +244,6 @@ def _checked(
     return chosen, (first, second)
 
 
-def _name_ways(ways: dict[str, Any], both: Samples) -> None:
-    """Name the kernel, and the map that suits all samples, if neither was given."""
-    if ways["kernel"] is None and ways["sphere_map"] is None and ways["time_scale"] == "auto":
-        ways["sphere_map"] = map_by_looks(both)
-    name_kernel(ways, ways["sphere_map"])
-    refuse_spherical(ways["sphere_map"], ways["kernel"])
-
-
 def _scanned(samples: Samples) -> Scan:
     """A set whose columns will be scaled; warns of its gaps, which may be what differs."""
     counted = GappedSamples(samples)
@@ -270,11 +263,10 @@ def _scaled(both: Samples) -> Samples:
 def _kernels(both: Samples, ways: dict[str, Any], chosen: SphereMap) -> list[Kernel]:
     """The kernels, which depend on all samples alike and never on the sets they are in."""
     given, dim = dict(ways), both.shape[1]
-    if ways["time_scale"] == "auto":
-        timed = ways["kernel"] in ("heat", "parametrix")
-        given["time_scale"] = first_scales(both, chosen, ways["zero_rows"]) if timed else None
+    if has_no_time(ways):
+        given["time_scale"] = first_scales(both, chosen, ways["zero_rows"])
     made = make_kernels([ways["kernel"]], dim, given | {"parametrix_scale": None})
-    if ways["kernel"] in ("gaussian", "linear", "polynomial"):
+    if ways["kernel"] in OF_COLUMNS:
         warn_of_spread(both)
     width = width_of(both, chosen)
     return [parse_kernel(kernel, dim, width=width) for kernel in made]

@@ -9,14 +9,16 @@ import click
 from dhsk.commands.parameters import WHOLE_NUMBERS, MapParameter, PlaceParameter
 from dhsk.commands.table import DATA, FIT, RUN, TableRow, gathered, option, rows_of
 from dhsk.devices import VARIABLE, device
-from dhsk.kernels import NAMED, TIME_SCALES, Kernel, named_kernel, parameters_of
+from dhsk.kernels import NAMED, TIME_SCALES, HeatKernel, Kernel, named_kernel, parameters_of
+from dhsk.results.low_rank import SELECTIONS
+from dhsk.samples import Samples
+from dhsk.samples.looks import map_by_looks
 from dhsk.samples.maps import MAPS
 from dhsk.samples.weighted import SCALED
 from dhsk.solvers.problems import MULTI_CLASS
 from dhsk.units import parse_bytes
 
 KERNELS = NAMED
-SELECTIONS = ("rpcholesky", "uniform", "kmeans")
 LOSSES = ("squared_hinge", "logistic")
 DTYPES: Final = click.Choice(["float32", "float64"])
 
@@ -230,20 +232,13 @@ kernel_options = gathered("kernel", dict, *KERNEL_OF_MAP)
 
 
 def name_kernel(kernel: dict[str, Any], sphere_map: str | None) -> None:
-    """Name the kernel of options by `KERNEL_OF_MAP` if it was not."""
+    """Name the kernel of options by `KERNEL_OF_MAP` if it was not.
+
+    Raises UsageError for scaled columns, which are no unit vectors, and a kernel of these.
+    """
     if kernel["kernel"] is None:
         kernel["kernel"] = "gaussian" if sphere_map == SCALED else "heat"
-
-
-def has_no_time(kernel: dict[str, Any]) -> bool:
-    """Whether the kernel of options has a time, and none was given."""
-    timed = kernel["kernel"] in ("heat", "parametrix")
-    return timed and kernel["time"] is None and kernel["time_scale"] is None
-
-
-def refuse_spherical(sphere_map: str | None, kernel: str) -> None:
-    """Raise UsageError for scaled columns, which are no unit vectors, and a kernel of these."""
-    if sphere_map == SCALED and kernel not in OF_COLUMNS:
+    if sphere_map == SCALED and kernel["kernel"] not in OF_COLUMNS:
         raise click.UsageError(
             f"--map {SCALED} is for kernels of columns: add --kernel {' or '.join(OF_COLUMNS)}"
         )
@@ -251,6 +246,20 @@ def refuse_spherical(sphere_map: str | None, kernel: str) -> None:
 
 OF_COLUMNS: Final = ("gaussian", "linear", "polynomial")
 """Kernels of samples that are no unit vectors."""
+
+
+def name_by_looks(kernel: dict[str, Any], mapping: dict[str, Any], samples: Samples) -> None:
+    """Name the kernel if it was not, and the map that suits the samples, as a search does."""
+    looked_at = kernel["kernel"] is None and has_no_time(kernel | {"kernel": HeatKernel.name})
+    if looked_at and mapping["sphere_map"] is None:
+        mapping["sphere_map"] = map_by_looks(samples)
+    name_kernel(kernel, mapping["sphere_map"])
+
+
+def has_no_time(kernel: dict[str, Any]) -> bool:
+    """Whether the kernel of options has a time, and none was given, or "auto"."""
+    timed = kernel["kernel"] in ("heat", "parametrix")
+    return timed and kernel.get("time") is None and kernel["time_scale"] in (None, "auto")
 
 
 def refuse_idle(names: Sequence[str], given: Mapping[str, Any]) -> None:

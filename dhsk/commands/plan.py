@@ -17,7 +17,6 @@ from dhsk.commands.options import (
     make_kernel,
     memory_option,
     name_kernel,
-    refuse_spherical,
     tile_options,
 )
 from dhsk.commands.parameters import PathParameter, PlaceParameter
@@ -138,7 +137,6 @@ def plan(
     if training.labels is not None and (samples is None or training.classes is not None):
         raise click.UsageError("--labels goes with SAMPLES, and without --classes")
     name_kernel(kernel, training.sphere_map)
-    refuse_spherical(training.sphere_map, kernel["kernel"])
     opened = None if samples is None else _opened(samples, table, training)
     rows = _rows_of_paper(paper) if opened is None else RowsShape.of_samples(opened, "float64")
     labels = training.read(rows.n, header=table.header)

@@ -37,10 +37,9 @@ from dhsk.commands.options import (
     make_kernel,
     map_rows,
     multi_class_row,
-    name_kernel,
+    name_by_looks,
     out_option,
     rank_row,
-    refuse_spherical,
 )
 from dhsk.commands.outcome import TreeMemory
 from dhsk.commands.parameters import PlaceParameter, Seed
@@ -55,7 +54,7 @@ from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples
 from dhsk.samples.gaps import GappedSamples, warn_of_codes
-from dhsk.samples.looks import first_rows, map_by_looks
+from dhsk.samples.looks import first_rows
 from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import LEARNT, SCALED, fixed_map
 from dhsk.systems import peak_resident
@@ -137,10 +136,9 @@ def train(
     opened = open_samples_of(samples, table, labels)
     if not opened.is_sparse:
         warn_of_codes(first_rows(opened), opened)
-    _by_looks(kernel, mapping, opened)
+    name_by_looks(kernel, mapping, opened)
     searched = has_no_time(kernel)
     y = read_labels_of(opened, label_source(labels, samples), table)
-    refuse_spherical(mapping["sphere_map"], kernel["kernel"])
     kernel["width"] = width_of(opened, fixed_map(mapping["sphere_map"]))
     of_scaled = mapping["sphere_map"] == SCALED and kernel["sigma"] is None  # in its width
     by_name = searched or (of_scaled and kernel["kernel"] == "gaussian")
@@ -172,14 +170,6 @@ def train(
     say(f"output: {out}")
     proba = " --proba" if fit["probability"] or fit["loss"] == "logistic" else ""
     say_predict("next:   ", out, samples, labels, table, proba)
-
-
-def _by_looks(kernel: dict[str, Any], mapping: dict[str, Any], samples: Samples) -> None:
-    """Name the kernel if it was not, and the map that suits the samples, as a search does."""
-    looked_at = kernel["kernel"] is None and has_no_time(kernel | {"kernel": HeatKernel.name})
-    if looked_at and mapping["sphere_map"] is None:
-        mapping["sphere_map"] = map_by_looks(samples)
-    name_kernel(kernel, mapping["sphere_map"])
 
 
 def _cost(
