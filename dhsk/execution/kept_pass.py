@@ -63,17 +63,12 @@ class _Passes:
     """Numbers the passes of a call, and knows where they are kept."""
 
     def __init__(self, entries: Checkpoint, name: str) -> None:
-        self.entries, self._name, self._count = entries, name, 0
+        self.entries, self._name, self.names = entries, name, list[str]()
 
     def next_name(self) -> str:
         """Name of the entry of the next pass."""
-        self._count += 1
-        return f"{self._name}-pass-{self._count}"
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the entries of all passes."""
-        return [f"{self._name}-pass-{number + 1}" for number in range(self._count)]
+        self.names.append(f"{self._name}-pass-{len(self.names) + 1}")
+        return self.names[-1]
 
 
 _KEPT: ContextVar[_Passes | None] = ContextVar("_KEPT", default=None)
@@ -86,18 +81,16 @@ def passes_kept(entries: Checkpoint, *what: Any) -> Iterator[list[str]]:
     Arrays and JSON values tell the matrix and the vectors. The caller drops the entries, whose
     names are in the list afterwards, once it has kept what it makes of the passes.
     """
-    names = list[str]()
     if entries.folder is None:
-        yield names
+        yield []
         return
     device = current_device()  # its tasks are others
     passes = _Passes(entries, digest_of(*what, *([] if device is None else [device.name])))
     token = _KEPT.set(passes)
     try:
-        yield names
+        yield passes.names
     finally:
         _KEPT.reset(token)
-        names += passes.names
 
 
 def pass_of_call(*sums: Floats) -> KeptPass:
