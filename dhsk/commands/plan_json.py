@@ -1,10 +1,10 @@
 """What `dhsk plan --json` prints: the numbers of a plan, in bytes and seconds."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from dhsk.commands.plan_training import Timed, TrainingPlans
 from dhsk.execution.memory import Share
+from dhsk.planning.pilot import Pilot
 from dhsk.planning.prediction import Prediction
 
 
@@ -46,17 +46,16 @@ def gram_facts(prediction: Prediction, passes: int) -> dict[str, Any]:
     }
 
 
-def training_facts(plans: TrainingPlans, timed: Mapping[int | None, Timed]) -> dict[str, Any]:
+def training_facts(plans: TrainingPlans, timed: Timed) -> dict[str, Any]:
     """Memory of classifiers, and their seconds where pilot fits were timed."""
     grid, ways = plans.grid, []
     for rank, way in plans.ways.items():
-        found = timed.get(rank)
         ways.append(
             {
                 "rank": rank,
                 "model": _fit_facts(way.model),
                 "grid": _fit_facts(way.grid),
-                **({} if found is None else found.facts(sum(grid.sizes), grid.fits)),
+                **_pilot_facts(timed.get(rank), sum(grid.sizes), grid.fits),
             }
         )
     return {
@@ -66,6 +65,14 @@ def training_facts(plans: TrainingPlans, timed: Mapping[int | None, Timed]) -> d
         "kernels": grid.kernels,
         "classifiers": ways,
     }
+
+
+def _pilot_facts(pilot: Pilot | str | None, n: int, fits: int) -> dict[str, Any]:
+    """Lowest, likely and highest seconds of one fit to n samples, and of a number of fits."""
+    if pilot is None or isinstance(pilot, str):
+        return {} if pilot is None else {"refused": pilot}
+    seconds = pilot.seconds_at(n)
+    return {"model_seconds": seconds, "grid_seconds": [fits * value for value in seconds]}
 
 
 def _fit_facts(fit: Share | None) -> dict[str, Any] | None:

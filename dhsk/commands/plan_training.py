@@ -138,41 +138,26 @@ def plan_training(
     return TrainingPlans(kernel, labels, grid, ways, options.sphere_map)
 
 
-@dataclass(frozen=True)
-class Timed:
-    """Pilot fits of a classifier, or why there are none."""
-
-    pilot: Pilot | None
-    refused: str = ""
-
-    def facts(self, n: int, fits: int) -> dict[str, Any]:
-        """Lowest, likely and highest seconds of one fit to n samples, and of a number of fits."""
-        if self.pilot is None:
-            return {"refused": self.refused}
-        seconds = self.pilot.seconds_at(n)
-        return {"model_seconds": seconds, "grid_seconds": [fits * value for value in seconds]}
+Timed = Mapping[int | None, Pilot | str]
+"""Pilot fits of classifiers by their rank, or why there are none."""
 
 
-def time_training(
-    plans: TrainingPlans, samples: Samples | None, options: Classifiers
-) -> dict[int | None, Timed]:
+def time_training(plans: TrainingPlans, samples: Samples | None, options: Classifiers) -> Timed:
     """Time pilot fits of the exact classifier and of the ranks that were named, with labels."""
     if samples is None or plans.labels is None:
         return {}
-    timed = {}
+    timed: dict[int | None, Pilot | str] = {}
     for rank in (None, *options.named(len(plans.labels))):
         if plans.ways[rank].model is None:
             continue
         try:
-            timed[rank] = Timed(_pilot(samples, plans, rank, options.C))
+            timed[rank] = _pilot(samples, plans, rank, options.C)
         except InputError as error:
-            timed[rank] = Timed(None, str(error))
+            timed[rank] = str(error)
     return timed
 
 
-def say_training(
-    plans: TrainingPlans, timed: Mapping[int | None, Timed], options: Classifiers
-) -> None:
+def say_training(plans: TrainingPlans, timed: Timed, options: Classifiers) -> None:
     """Print the memory of classifiers, and their seconds if there are labels."""
     grid = plans.grid
     say(f"Memory of SVMs, {len(grid.sizes)} classes: one model, and a grid search of {grid.words}")
@@ -186,10 +171,10 @@ def say_training(
         hint("(for seconds give labels: dhsk plan FILE --labels L times fits to parts of them)")
         return
     n, rows = len(plans.labels), []
-    for rank, found in timed.items():
-        way, pilot = plans.ways[rank], found.pilot
-        if pilot is None:
-            say(f"{way.name}: {found.refused}")
+    for rank, pilot in timed.items():
+        way = plans.ways[rank]
+        if isinstance(pilot, str):
+            say(f"{way.name}: {pilot}")
             continue
         say(f"pilot of {way.name}, C = {options.C:g}: {pilot.timed}")
         least = "" if way.model is None or way.model.whole else "at least "
