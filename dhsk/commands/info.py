@@ -40,15 +40,6 @@ class Description:
     facts: Mapping[str, Any]
     """Values for programs."""
 
-    def show(self) -> None:
-        """Print it for people."""
-        print_pairs(self.title, self.rows)
-        hint_next(self.following)
-
-    def show_json(self) -> None:
-        """Print it for programs."""
-        say_json({**self.facts, "next": list(self.following)})
-
 
 @click.command()
 @click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL|SAMPLES|DIR")
@@ -61,9 +52,10 @@ def info(store: Place, as_json: bool) -> None:
     """
     described = _described(store)
     if as_json:
-        described.show_json()
+        say_json({**described.facts, "next": list(described.following)})
     else:
-        described.show()
+        print_pairs(described.title, described.rows)
+        hint_next(described.following)
 
 
 def _described(path: Place) -> Description:
@@ -133,7 +125,7 @@ def _gram(path: Place) -> Description:
         ("kernel", ", ".join(map(kernel_words, store.kernels))),
         *_definiteness(store.kernels),
         _source_of(header),
-        *([] if header.feature_names is None else [(_named(header), _names_of(store))]),
+        *([] if header.feature_names is None else [_names_of(store)]),
         *([] if header.vectorizer is None else [_of_texts(vectorizer_of(header.vectorizer, ()))]),
         *([] if header.zero_rows is None else [("of zeros", _zeros_of(header.zero_rows))]),
         ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
@@ -167,11 +159,6 @@ def _source_of(header: Header) -> tuple[str, str]:
     return "samples", f"{header.dim:,} features, {map_words(header.sphere_map)}, {prints}"
 
 
-def _named(header: Header) -> str:
-    """What has names."""
-    return "features" if header.graph is None else "nodes"
-
-
 def _definiteness(kernels: Sequence[Kernel]) -> list[tuple[str, str]]:
     """Kernels that are not proven to be positive semi-definite."""
     words = {
@@ -187,11 +174,12 @@ def _zeros_of(counts: tuple[int, ...]) -> str:
     return f"{' and '.join(f'{count:,}' for count in counts)} samples, at the centre"
 
 
-def _names_of(store: GramStore) -> str:
-    """First names of the features of a store."""
+def _names_of(store: GramStore) -> tuple[str, str]:
+    """First names of the features or nodes of a store."""
+    what = "features" if store.header.graph is None else "nodes"
     if not store.has_sound_names():
-        return "named, but the names are damaged: see dhsk verify"
-    return _listed(store.feature_names or ())
+        return what, "named, but the names are damaged: see dhsk verify"
+    return what, _listed(store.feature_names or ())
 
 
 def _listed(names: Sequence[str]) -> str:
