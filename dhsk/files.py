@@ -288,3 +288,12 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError as error:
         raise ValueError("its JSON is nested too deep") from error
+
+
+def parse_object(read: Callable[[], str | bytes]) -> dict[str, Any]:
+    """Object of JSON that a file holds; empty if the file is absent or damaged."""
+    try:
+        found = parse_json(read())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

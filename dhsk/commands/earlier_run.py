@@ -13,7 +13,7 @@ import click
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError, StoreMismatchError
-from dhsk.files import parse_json
+from dhsk.files import parse_object
 from dhsk.kernels import Kernel
 from dhsk.objects.places import (
     Place,
@@ -60,15 +60,11 @@ def settings_of(**given: Any) -> dict[str, Any]:
     return settings
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Kernel | NDArray[Any]) -> Any:
+    """A kernel as JSON; a hash of labels, whatever the type of the array."""
     if isinstance(value, Kernel):
         return value.to_spec()
-    return _digest(value)
-
-
-def _digest(values: NDArray[Any]) -> str:
-    """Hash of labels, whatever the type of the array."""
-    return blake2b("\n".join(map(str, values.tolist())).encode(), digest_size=12).hexdigest()
+    return blake2b("\n".join(map(str, value.tolist())).encode(), digest_size=12).hexdigest()
 
 
 def check_earlier(
@@ -89,8 +85,8 @@ def check_earlier(
     """
     if overwrite or not any((out / name).exists() for name in RESULTS):
         return False
-    results = _read(out / RESULTS[0])
-    earlier = results.get("settings") or _read(out.joinpath(*_NOTE))
+    results = parse_object((out / RESULTS[0]).read_bytes)
+    earlier = results.get("settings") or parse_object(out.joinpath(*_NOTE).read_bytes)
     way_out = "give another --out, or --overwrite to replace them"
     if not earlier:
         raise InputError(f"{out} holds results of an unknown run: {way_out}")
@@ -189,12 +185,3 @@ def telling_of(table: Place) -> Iterator[None]:
 def _write(note: Place, content: bytes) -> None:
     with written(note) as file:
         file.write(content)
-
-
-def _read(file: Place) -> dict[str, Any]:
-    """Content of a JSON file; empty if it is absent or damaged."""
-    try:
-        content = parse_json(file.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

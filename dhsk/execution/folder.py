@@ -4,7 +4,6 @@ Rejected: process numbers, which are used again and differ by namespace; age, as
 days.
 """
 
-import json
 import os
 import shutil
 import stat
@@ -20,7 +19,7 @@ from uuid import uuid4
 from dhsk import systems
 from dhsk.errors import StoreError
 from dhsk.execution.lock import machine, sign
-from dhsk.files import is_at, remove_if_abandoned
+from dhsk.files import is_at, parse_object, remove_if_abandoned
 from dhsk.objects.path import ObjectPath
 from dhsk.objects.places import Place
 
@@ -76,7 +75,8 @@ def sweep(folder: Path, remove: Remove) -> None:
 
 def _remove_if_ours(remove: Remove, folder: Path, name: str, descriptor: int) -> bool:
     """Remove the files of a name that was used on this machine; whether it was."""
-    ours = _was_here(os.read(descriptor, 4096))
+    who = parse_object(lambda: os.read(descriptor, 4096))  # empty if not signed, or by others
+    ours = any(who.get(key) == here for key, here in machine().items())
     if ours:
         remove(folder, name)
     return ours
@@ -88,16 +88,6 @@ def remove_folder(folder: Path, name: str) -> None:
     with suppress(FileNotFoundError):
         if stat.S_ISDIR(path.lstat().st_mode):
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _was_here(signature: bytes) -> bool:
-    """Whether a lock was signed by dhsk on this machine."""
-    here = machine()
-    try:
-        who = json.loads(signature)
-        return bool(who["boot"] == here["boot"] or who["host"] == here["host"])
-    except (ValueError, KeyError, TypeError):  # another program's, or not yet signed
-        return False
 
 
 def _locked_file(folder: Path) -> tuple[Path, int]:

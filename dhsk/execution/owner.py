@@ -22,7 +22,7 @@ from dhsk.execution.lock import (
     one_of_several,
     sole_writer,
 )
-from dhsk.files import parse_json
+from dhsk.files import parse_object
 from dhsk.objects.path import ObjectPath
 from dhsk.objects.places import Place
 
@@ -156,7 +156,7 @@ class _Owner:
     def holder(self) -> bytes | None:
         """Identifier in the last record, which does not change while its owner lives."""
         found = self._latest()[1]
-        return None if found is None else str(_parsed(found).get("id")).encode()
+        return None if found is None else str(parse_object(lambda: found).get("id")).encode()
 
     def _forget(self) -> None:
         _owned.discard(self._who["id"])
@@ -222,7 +222,7 @@ def _this_process() -> dict[str, Any]:
 
 def _lives_here(found: bytes) -> bool | None:
     """Whether a record's process lives; None if it is of another machine or container."""
-    who, here = _parsed(found), _this_process()
+    who, here = parse_object(lambda: found), _this_process()
     if any(who.get(name) != here[name] for name in ("host", "boot", "processes")):
         return None
     try:
@@ -233,11 +233,3 @@ def _lives_here(found: bytes) -> bool | None:
         return alive and abs(process.create_time() - float(who["started"])) < 1.0
     except (psutil.NoSuchProcess, KeyError, TypeError, ValueError):
         return False
-
-
-def _parsed(found: bytes) -> dict[str, Any]:
-    try:
-        who = parse_json(found)
-    except ValueError:
-        return {}
-    return who if isinstance(who, dict) else {}
