@@ -33,7 +33,7 @@ from dhsk.commands.options import (
     name_by_looks,
     out_option,
 )
-from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Seed
+from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, SEED
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import FIT, JUDGE, RUN, gathered, option
 from dhsk.costs import Cost
@@ -93,7 +93,7 @@ WAYS: Final = (
         default=1000,
         help="Random divisions of the samples; the least p-value is 1 / (1 + this).",
     ),
-    option("--seed", group=JUDGE, type=Seed(), default=0, help="Of the permutations."),
+    option("--seed", group=JUDGE, type=SEED, default=0, help="Of the permutations."),
 )
 
 

@@ -161,8 +161,10 @@ def cv(
             print_result(answer)
             _print_files(out, answer, samples, labels, table)
             return
+    from dhsk.validation.cross_validate import cross_validate
+
     run = partial(
-        _cross_validate, opened, y, **kernels, **{name: grid[name] for name in PASSED_ON},
+        cross_validate, opened, y, **kernels, **{name: grid[name] for name in PASSED_ON},
         low_rank=low_rank, groups=groups, cv=splitter_of(grid), fit=made(Fitting, grid),
         refit=made(Refit, grid | final | {"test": held_out}), memory=cluster.memory,
         out=made(Output, final | {"folder": out}),
@@ -200,12 +202,6 @@ def _say_cost(page: Place, cost: Cost) -> None:
     long = (cost.seconds or REFRESH_SECONDS) >= REFRESH_SECONDS / 2  # a guess to a factor of two
     if long and verbosity() >= Verbosity.USUAL:
         click.echo(f"page: {page}, rewritten as candidates are finished", err=True)
-
-
-def _cross_validate(*given: Any, **options: Any) -> "CvResult":
-    from dhsk.validation.cross_validate import cross_validate
-
-    return cross_validate(*given, **options)
 
 
 def _fingerprint(opened: GramMatrix | Samples) -> str:

@@ -5,7 +5,7 @@ from typing import Any, Final
 import click
 
 from dhsk.commands.options import KERNELS, LANDMARKS, map_rows, multi_class_row, ranks_row
-from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, Names, PlaceParameter, Seed
+from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, SEED, Names, PlaceParameter
 from dhsk.commands.table import JUDGE, RUN, TRY, made, option, rows_of
 from dhsk.results.asked import CHOICES, SEARCHES, StratifiedFolds
 from dhsk.samples.weighted import LEARNT
@@ -87,7 +87,7 @@ SETTINGS: Final = (
             default=1,
             help="Divisions into folds.",
         ),
-        option("--seed", "random_state", type=Seed(), default=0, help="Of folds and landmarks."),
+        option("--seed", "random_state", type=SEED, default=0, help="Of folds and landmarks."),
         option(
             "--min-class",
             type=click.IntRange(1),

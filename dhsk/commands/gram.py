@@ -101,7 +101,7 @@ def gram(
     if part is None:
         outcome.show(G, opened, resources)
         say(f"output: {out}")
-        labels = label_words(samples, None) or f" --labels {quote(samples)}"
+        labels = label_words(samples) or f" --labels {quote(samples)}"
         hint_next(
             [
                 f"dhsk cv {quote(str(out))}{labels} --C 0.1,1,10 --out DIR",

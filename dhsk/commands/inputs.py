@@ -351,12 +351,10 @@ def say_predict(
         hint(f"{' ' * len(head)}(with new samples in place of {shown})")
 
 
-def label_words(source: str, labels: str | None) -> str:
+def label_words(source: str) -> str:
     """The option that names the labels of samples on a command line, empty if it is not needed."""
-    origin = Origin.of(source)
-    if labels is None and (origin.is_text_folder or str(source).lower().endswith(SVMLIGHT)):
-        return ""
-    return f" --labels {'LABELS' if labels is None else shlex.quote(labels)}"
+    has_some = Origin.of(source).is_text_folder or source.lower().endswith(SVMLIGHT)
+    return "" if has_some else " --labels LABELS"
 
 
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:

@@ -127,14 +127,12 @@ class Outcome:
     ) -> Cost:
         """What a run into a store will cost: what is missing there, or one part of several."""
         self._overlap = measured_overlap(samples)[0] if samples.is_sparse else None
-        sides, share, edge = GramSides.of([samples], self._overlap), 1.0, tiles["tile"]
+        sides = GramSides.of([samples], self._overlap)
         found = GramStore.open(store) if is_occupied(store) and not is_begun(store) else None
-        missing = None if found is None else len(found.missing_tiles())
-        if found is not None:
-            edge = found.header.tile
+        edge = tiles["tile"] if found is None else found.header.tile
         plan = make_plan(sides, resources, **{**tiles, "tile": edge})
         total = plan.tiling.n_tiles
-        todo = total if missing is None else missing
+        todo = total if found is None else len(found.missing_tiles())
         share = max(todo, 1) / total / (1 if part is None else part[1])
         prediction = Prediction(plan, self.rates, self.kernel, cores=self._cores, share=share)
         of_part = "" if part is None else f", part {part[0]} of {part[1]}"

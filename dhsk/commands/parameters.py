@@ -50,13 +50,6 @@ class MapParameter(click.Choice):  # type: ignore[type-arg]  # as `Parsed`
             self.fail(str(error), param, ctx)
 
 
-class Seed(click.IntRange):
-    """A seed, as numpy and scikit-learn take it."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 2**32 - 1)
-
-
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
     """What a function makes of a text, or a usage error that says what the text is not.
 
@@ -103,6 +96,9 @@ def _grid(text: str) -> list[int]:
         raise ValueError(text)
     return numbers
 
+
+SEED = click.IntRange(0, 2**32 - 1)
+"""As numpy and scikit-learn take it."""
 
 NUMBERS = Parsed("numbers", _numbers, "a list of numbers such as 0.7,1,1.4", several=True)
 NUMBERS_OR_AUTO = Parsed(

@@ -162,7 +162,7 @@ class Proposals:
         (several, kernel), found = self.options, list[str]()
         labels = f" --labels {quote(self.labels or '')}"
         if self.labels is None:
-            labels = label_words(self.samples, None) if self.samples else " --labels LABELS"
+            labels = label_words(self.samples) if self.samples else " --labels LABELS"
         if "LABELS" not in labels or not self.prediction.fits_disk:
             rank = self._rank_option
             if rank or self.plans.ways[None].grid is not None:

@@ -42,7 +42,7 @@ from dhsk.commands.options import (
     rank_row,
 )
 from dhsk.commands.outcome import TreeMemory
-from dhsk.commands.parameters import PlaceParameter, Seed
+from dhsk.commands.parameters import SEED, PlaceParameter
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import exact_cost, low_rank_cost
 from dhsk.commands.table import FIT, gathered, option, rows_of
@@ -90,7 +90,7 @@ FIT_ROWS: Final = rows_of(
     option(
         "--probability", is_flag=True, common=True, help="Train for `dhsk predict --proba` too."
     ),
-    option("--seed", type=Seed(), default=0, help="For --probability, or the landmarks."),
+    option("--seed", type=SEED, default=0, help="For --probability, or the landmarks."),
     option(
         "--dtype",
         type=DTYPES,

@@ -110,14 +110,14 @@ def test_finished_results_are_printed_again(run: Any, samples: Any, monkeypatch:
     words = (*CV, "--out", "o")
     code, first, _ = run(*words)
     with monkeypatch.context() as patch:
-        patch.setattr("dhsk.commands.cv._cross_validate", None)
+        patch.setattr("dhsk.validation.cross_validate.cross_validate", None)
         again = run(*words)[1]
     said, table = again.split("\n", 1)
     assert (code, said.startswith("o has the results of this run")) == (DONE, True)
     assert table == first
     assert "model.dhsk" in run(*words, "--model")[1]
     with monkeypatch.context() as patch:
-        patch.setattr("dhsk.commands.cv._cross_validate", None)
+        patch.setattr("dhsk.validation.cross_validate.cross_validate", None)
         assert "model.dhsk" in run(*words, "--model")[1]
 
 
