@@ -65,20 +65,10 @@ def crowding(address: str) -> float:
     return max(1.0, psutil.getloadavg()[0] / core_count())
 
 
-def ask(
-    client: Client,
-    call: Callable[..., Awaitable[Any]],
-    *,
-    seconds: float | None = None,
-    **named: Any,
-) -> Any:
-    """Await an answer of the scheduler, by default as long as `scheduler_timeout`.
-
-    Raises ClusterError if there is none.
-    """
-    limit = scheduler_timeout() if seconds is None else seconds
+def ask(client: Client, call: Callable[..., Awaitable[Any]], **named: Any) -> Any:
+    """Await an answer of the scheduler; ClusterError if `scheduler_timeout` passes without."""
     try:
-        return within(client, limit, call, **named)
+        return within(client, scheduler_timeout(), call, **named)
     except (OSError, LateError) as error:
         raise ClusterError(LOST_SCHEDULER) from error
 

@@ -39,9 +39,6 @@ def names_of(cluster: Any, job: str) -> set[str]:
 class JobKeeper:
     """Watches the jobs of a cluster of `dask_jobqueue`, in the cluster's event loop.
 
-    `Cluster.adapt` with equal bounds replaces lost jobs of one worker only: it looks for a job by
-    the name of the lost worker, and workers of a job of several have names of their own.
-
     Parameters
     ----------
     cluster

@@ -12,6 +12,7 @@ import socket
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -55,28 +56,21 @@ def sole_writer(path: Path) -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True)
 class Turns:
-    """What several writers of a store do one after the other; made by `one_of_several`.
+    """What several writers of a store do one after the other; made by `one_of_several`."""
 
-    Parameters
-    ----------
-    attempt
-        Context within which this writer has its turn, if it yields True.
-    has_locks
-        Whether the file system has locks; without, nobody waits.
-    """
+    attempt: Callable[[], AbstractContextManager[bool]]
+    """Context within which this writer has its turn, if it yields True."""
 
-    def __init__(
-        self, attempt: Callable[[], AbstractContextManager[bool]], *, has_locks: bool = True
-    ) -> None:
-        self.has_locks = has_locks
-        self._attempt = attempt
+    has_locks: bool = True
+    """Whether the file system has locks; without, nobody waits."""
 
     @contextmanager
     def alone(self, waiting: Callable[[], None]) -> Iterator[None]:
         """Exclude the other writers, and wait for one that does; `waiting` is then called often."""
         while True:
-            with self._attempt() as has_turn:
+            with self.attempt() as has_turn:
                 if has_turn:
                     yield
                     return
@@ -101,7 +95,7 @@ def one_of_several(path: Path) -> Iterator[Turns]:
     ``.parts``, by which they take turns, stays for whoever finishes the store.
     """
     with _locked(path, shared=True) as has_locks:
-        yield Turns(partial(_turn, path / TURNS_NAME), has_locks=has_locks)
+        yield Turns(partial(_turn, path / TURNS_NAME), has_locks)
 
 
 @contextmanager
