@@ -95,13 +95,13 @@ def _held_out(
     labels: str | None,
 ) -> tuple[Samples, Any] | None:
     """Test samples and their labels; the vectorizer, source and labels are those of training."""
-    test = final["test"]
-    own = labels_of_test(test, source, labels)
-    test_labels = final["test_labels"] or own
+    test, test_labels = final["test"], final["test_labels"]
     if test is None:
         if test_labels is not None:
             raise click.UsageError("--test-labels needs --test")
         return None
+    own = labels_of_test(test, source, labels)
+    test_labels = test_labels or own
     samples = open_samples_of(test, table, test_labels, vectorizer=vectorizer, like=())
     y = read_labels_of(samples, label_source(test_labels, test), table, min_classes=1)
     return samples, y

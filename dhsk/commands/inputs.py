@@ -161,9 +161,10 @@ def read_labels_of(
     is_csv = origin.suffix in TABLES
     others = read_columns(origin, table.header) if is_csv else read_schema(origin)
     if opened.ids(_ROWS) is None:
-        column = _shared_names(opened, others)
-        if column is not None:
-            names = _values_of(opened, column)
+        rows: Table | None = getattr(opened, "table", None)
+        column = None if rows is None else _shared_names(opened, rows, others)
+        if rows is not None and column is not None:
+            names = _texts_of(rows, column)
             _refuse_other_order(opened.source, names, others, column, column)
         return found
     own = table.id_column
@@ -173,15 +174,12 @@ def read_labels_of(
     return found
 
 
-def _shared_names(samples: Samples, others: Table) -> str | None:
+def _shared_names(samples: Samples, rows: Table, others: Table) -> str | None:
     """Column of two tables, no feature, that seems to name samples that both have; None if none."""
-    table: Table | None = getattr(samples, "table", None)
-    if table is None:
-        return None
     for name in others.names:
-        if name not in table.names or name in (samples.feature_names or ()):
+        if name not in rows.names or name in (samples.feature_names or ()):
             continue
-        own = list(_values_of(samples, name))
+        own = list(_texts_of(rows, name))
         values = list(_texts_of(others, name))
         if len(own) >= _FEWEST and _are_same(own, values):
             return name
@@ -190,11 +188,6 @@ def _shared_names(samples: Samples, others: Table) -> str | None:
 
 _FEWEST: Final = 10
 """Least number of different values that name samples."""
-
-
-def _values_of(samples: Samples, column: str) -> Iterator[str]:
-    table: Table = samples.table  # type: ignore[attr-defined]  # of samples in a table
-    return _texts_of(table, column)
 
 
 def _are_so_many(labels: str, number: int, table: Reading) -> bool:
@@ -271,13 +264,11 @@ def _are_same(names: list[str], others: list[str]) -> bool:
     return known == found or (_has_most(found, known) and not all(map(is_number, known)))
 
 
-def labels_of_test(test: str | None, source: str, labels: str | None) -> str | None:
+def labels_of_test(test: str, source: str, labels: str | None) -> str | None:
     """Labels of test samples that name none: the column that holds those of the others.
 
     Warns of a test by the samples themselves.
     """
-    if test is None:
-        return None
     if test == source or _is_same_file(Path(test), source):
         warnings.warn(
             f"--test {test} has the samples that the model is trained on: its score says nothing "
