@@ -2,8 +2,8 @@
 
 import csv
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
@@ -320,9 +320,8 @@ def _write_predictions(
     out, column = places
     codes: list[NDArray[np.int32]] = []
     right = first = 0
-    with _written_rows(table, samples, out) as write:
-        for predicted, beside in _predicted(table, samples, run):
-            write(predicted, beside)
+    with closing(_written_rows(table, samples, out, run)) as found:
+        for predicted in found:
             if column is not None:
                 codes.append(table.model.classes.searchsorted(predicted).astype(np.int32))
             if truth is not None:
@@ -333,24 +332,20 @@ def _write_predictions(
     return right
 
 
-@contextmanager
 def _written_rows(
-    table: _Table, samples: Samples, out: Place | None
-) -> Iterator[Callable[[NDArray[Any], list[NDArray[Any]]], None]]:
-    """Context with what takes labels and the columns beside them, block by block, to a CSV file."""
+    table: _Table, samples: Samples, out: Place | None, run: Run
+) -> Generator[NDArray[Any], None, None]:
+    """Labels block by block, each written to a CSV file, if any, with its columns beside."""
+    found = _predicted(table, samples, run)
     if out is None:
-        yield lambda _predicted, _beside: None
+        yield from (labels for labels, _ in found)
         return
     ids = samples.ids(ROWS)
     names = None if ids is None else chain.from_iterable(ids)
     with written(out, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.header if names is None else ["id", *table.header])
-
-        def write(predicted: NDArray[Any], beside: list[NDArray[Any]]) -> None:
-            columns: list[Iterable[Any]] = [predicted, *beside]
-            if names is not None:
-                columns.insert(0, islice(names, len(predicted)))
-            writer.writerows(zip(*columns, strict=True))
-
-        yield write
+        for labels, beside in found:
+            ids_of_block = [] if names is None else [islice(names, len(labels))]
+            writer.writerows(zip(*ids_of_block, labels, *beside, strict=True))
+            yield labels
