@@ -22,7 +22,7 @@ from dhsk.objects.places import (
     made_folder,
     parse_place,
     remove_below,
-    written,
+    write_whole,
 )
 
 if TYPE_CHECKING:
@@ -142,13 +142,13 @@ def noted(out: Place, settings: Mapping[str, Any]) -> Iterator[None]:
     with made_folder(note.parent):
         earlier = note.read_bytes() if note.exists() else None
         try:
-            _write(note, json.dumps(settings).encode())
+            write_whole(note, json.dumps(settings).encode())
             yield
         except Exception:
             if earlier is None and entries_of(note.parent) == {note.name}:
                 note.unlink()
             elif earlier is not None and note.read_bytes() != earlier:
-                _write(note, earlier)
+                write_whole(note, earlier)
             raise
 
 
@@ -180,8 +180,3 @@ def telling_of(table: Place) -> Iterator[None]:
         if table.exists():
             click.echo(f"finished kernels: {table}", err=True)
         raise
-
-
-def _write(note: Place, content: bytes) -> None:
-    with written(note) as file:
-        file.write(content)

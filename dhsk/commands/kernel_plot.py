@@ -10,7 +10,7 @@ import numpy as np
 from dhsk.errors import InputError
 from dhsk.files import written_beside
 from dhsk.kernels import HeatKernel, SphericalKernel
-from dhsk.report.drawing import drawing
+from dhsk.report.drawing import drawing, frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,9 +68,6 @@ def _label(axes: "Axes") -> None:
     axes.set_xlim(0.0, math.pi)
     axes.set_ylim(0.0, 1.02)
     axes.set_xticks([k * math.pi / 4 for k in range(5)], ["0", "π/4", "π/2", "3π/4", "π"])
-    axes.set_xlabel("angle θ = arccos⟨x, y⟩")
-    axes.set_ylabel("kernel value K(θ), K(0) = 1")
+    frame(axes, "angle θ = arccos⟨x, y⟩", "kernel value K(θ), K(0) = 1")
     axes.set_title("Heat kernel on the hypersphere: exact and parametrix", loc="left")
-    axes.grid(visible=True)
-    axes.set_axisbelow(True)
     axes.legend(frameon=False)
