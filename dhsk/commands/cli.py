@@ -2,7 +2,7 @@
 
 import click
 
-from dhsk.commands.manner import COMPLETION, Commands
+from dhsk.commands.manner import COMPLETION, LazyCommand
 
 OVERVIEW = {
     "compare": "Say whether two sets of samples come from one distribution.",
@@ -19,9 +19,11 @@ OVERVIEW = {
 }
 """Each command and the first sentence of its help, which are shown without loading it."""
 
+COMMANDS = {name: LazyCommand(name, short_help=sentence) for name, sentence in OVERVIEW.items()}
+
 
 @click.group(
-    cls=Commands,
+    commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog=COMPLETION,
 )
@@ -33,7 +35,3 @@ def commands() -> None:
     .svm, whose rows are samples; or raw texts: .jsonl, the column KEY of a table, a folder of .txt
     files. FILE may be s3://BUCKET/KEY, for labels too.
     """
-
-
-for command_name, first_sentence in OVERVIEW.items():
-    commands.add_later(command_name, first_sentence)

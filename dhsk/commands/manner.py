@@ -75,7 +75,7 @@ def _write_groups(
 
 
 class LazyCommand(click.Command):
-    """A command of which name and short help are known, and whose module is loaded to run it."""
+    """A command of which name and short help are known; the module of its name is loaded to run."""
 
     @cached_value
     def loaded(self) -> click.Command:
@@ -100,18 +100,6 @@ class LazyCommand(click.Command):
         context = self.loaded.make_context(*args, **extra)
         remove_leftovers()
         return context
-
-
-class Commands(click.Group):
-    """A group whose commands are loaded late and have the options `--quiet` and `--verbose`."""
-
-    def add_later(self, name: str, short_help: str) -> None:
-        """Add the command of the module of that name."""
-        self.add_command(LazyCommand(name, short_help=short_help))
-
-    def lazy(self) -> dict[str, LazyCommand]:
-        """The commands by name."""
-        return {n: c for n, c in self.commands.items() if isinstance(c, LazyCommand)}
 
 
 def _flag(names: list[str], callback: Callable[..., None], text: str) -> click.Option:

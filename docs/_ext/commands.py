@@ -7,7 +7,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from dhsk.commands.cli import commands
+from dhsk.commands.cli import COMMANDS, commands
 from dhsk.commands.manner import help_of
 
 WIDTH = 88
@@ -20,7 +20,7 @@ class Commands(SphinxDirective):
         """Ask each command for its help."""
         context = click.Context(commands, info_name="dhsk", terminal_width=WIDTH)
         found = [self.section("dhsk", commands.get_help(context))]
-        for name, command in sorted(commands.lazy().items()):
+        for name, command in sorted(COMMANDS.items()):
             own = click.Context(
                 command.loaded, info_name=name, parent=context, terminal_width=WIDTH
             )

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
-from dhsk.commands.cli import commands
+from dhsk.commands.cli import COMMANDS
 from dhsk.commands.config import config_option, write_config
 from dhsk.commands.parameters import (
     LENGTHS,
@@ -152,7 +152,7 @@ def test_what_is_wrong_in_a_file_is_named(case: str, tmp_path: Path, monkeypatch
 
 def test_every_option_of_cv_can_stand_in_a_file() -> None:
     """Each with the name that it has on the command line."""
-    command = commands.lazy()["cv"].loaded
+    command = COMMANDS["cv"].loaded
     from dhsk.commands.config import _kept
     from dhsk.commands.table import key_of
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import dhsk
-from dhsk.commands.cli import OVERVIEW, commands
+from dhsk.commands.cli import COMMANDS, OVERVIEW, commands
 from dhsk.commands.cv_options import FINAL, KERNELS_OF_GRID, PASSED_ON, SETTINGS
 from dhsk.commands.manner import MOST_LINES
 from dhsk.commands.table import DATA, JUDGE, RUN, TRY, key_of
@@ -37,7 +37,7 @@ def test_the_help_of_cv_has_the_ten_most_used_options_in_groups() -> None:
     said = shown("cv")
     places = [said.index(f"\n{group}:\n") for group in (DATA, TRY, JUDGE, RUN)]
     assert places == sorted(places)
-    common = [one for one in commands.lazy()["cv"].loaded.params if getattr(one, "common", False)]
+    common = [one for one in COMMANDS["cv"].loaded.params if getattr(one, "common", False)]
     assert {key_of(one) for one in common} == {
         "labels", "out", "kernel", "time-scale", "C", "rank", "folds", "model", "cluster",
         "memory", "config",
@@ -51,7 +51,7 @@ def test_the_help_of_cv_has_the_ten_most_used_options_in_groups() -> None:
 def test_the_long_help_has_every_option(command: str) -> None:
     """With the groups of the short one."""
     said = shown(command, "--help-all")
-    options: list[Any] = [one for one in commands.lazy()[command].loaded.params if one.opts]
+    options: list[Any] = [one for one in COMMANDS[command].loaded.params if one.opts]
     words = [word for one in options for word in one.opts if word.startswith("--")]
     assert set(words) <= set(re.findall(r"--[\w-]+", said))
     assert "shows all" not in said

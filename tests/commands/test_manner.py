@@ -14,7 +14,7 @@ import pytest
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE, TOO_BIG
-from dhsk.commands.cli import commands
+from dhsk.commands.cli import COMMANDS
 from dhsk.commands.console import _plain
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.lock import machine
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 def test_every_command_can_be_quiet_or_verbose() -> None:
     """No command lacks the two options."""
-    for name, command in commands.lazy().items():
+    for name, command in COMMANDS.items():
         options = {word for parameter in command.loaded.params for word in parameter.opts}
         assert {"-q", "--quiet", "-v", "--verbose"} <= options, name
 

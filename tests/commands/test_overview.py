@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import dhsk.commands
-from dhsk.commands.cli import OVERVIEW, commands
+from dhsk.commands.cli import COMMANDS, OVERVIEW, commands
 
 NO_COMMANDS = {
     f"dhsk.commands.{file.stem}" for file in Path(dhsk.commands.__path__[0]).glob("[a-z]*.py")
@@ -22,7 +22,7 @@ HEAVY = {"numpy", "scipy", "sklearn", "numba", "dask", "zarr", "rich"}
 @pytest.mark.parametrize("name", OVERVIEW)
 def test_the_overview_says_what_the_commands_say(name: str) -> None:
     """Each short help is the first sentence of the command's own help."""
-    command = commands.lazy()[name].loaded
+    command = COMMANDS[name].loaded
     assert command.name == name
     assert command.get_short_help_str(limit=1000) == OVERVIEW[name]
 

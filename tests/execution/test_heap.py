@@ -61,11 +61,11 @@ def test_workers_begin_with_one_arena(monkeypatch: pytest.MonkeyPatch) -> None:
 
 LOADED = """
 import gc, sys
-from dhsk.commands.cli import commands
+from dhsk.commands.cli import COMMANDS
 
 searched = []
 gc.callbacks.append(lambda phase, facts: searched.append(facts["generation"]))
-commands.lazy()["gram"].loaded
+COMMANDS["gram"].loaded
 print(2 in searched, gc.isenabled(), gc.get_freeze_count() > 100_000, "dask.array" in sys.modules)
 """
 
