@@ -154,7 +154,7 @@ def plan(
     free = free_bytes(machine["out"] or Path())
     prediction = Prediction(gram, rates or known_rates(), seconds, free=free)
     own = samples, training.labels, training.groups, machine["memory"]
-    after = Proposals.of(opened, own, table, made, prediction, plans)
+    after = Proposals(opened, own, table, prediction, plans)
     if not as_json:
         title = f"Gram matrix of {samples or 'samples to come'}, kernel {kernel_words(made)}"
         lines = device_lines(gram, made)

@@ -1,7 +1,6 @@
 """What `dhsk plan` proposes: nothing that it has refused, and what fits where a store does not."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from shlex import quote
 from typing import Any
@@ -13,7 +12,6 @@ from dhsk.commands.reading import Reading
 from dhsk.costs import LONG_SECONDS, rough_seconds
 from dhsk.errors import InputError
 from dhsk.gram.plan import GramPlan
-from dhsk.kernels import Kernel
 from dhsk.planning.prediction import Prediction
 from dhsk.samples import Samples, ZeroRows
 from dhsk.samples.format import WAYS
@@ -60,48 +58,32 @@ def _options(
     return WAYS.get(found, WAYS["z-scores"] if refused else ("", ""))
 
 
-@dataclass(frozen=True)
 class Proposals:
-    """What comes after a plan."""
+    """What comes after a plan, by a look at the samples: at all if pilot fits read them too.
 
-    samples: str | None
-    labels: str | None
-    groups: str | None
-    table: Reading
-    memory: str | None
-    prediction: Prediction
-    plans: TrainingPlans
-    refused: str
-    """Why the kernel of the plan does not take the samples; empty if it does."""
-    others: bool
-    """Whether kernels of scaled columns do."""
-    options: tuple[str, str]
-    """Those of a grid and of one matrix where the default kernel does not take the samples."""
+    `words` are those of samples, labels, groups and memory.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         opened: Samples | None,
         words: tuple[str | None, str | None, str | None, str | None],
         table: Reading,
-        kernel: Kernel,
         prediction: Prediction,
         plans: TrainingPlans,
-    ) -> "Proposals":
-        """Look at the samples, all of them if pilot fits read them too.
-
-        `words` are those of samples, labels, groups and memory.
-        """
-        whole = words[1] is not None
-        given_map = plans.sphere_map
-        sphere_map = fixed_map(given_map) or parse_sphere_map(kernel.default_map)
+    ) -> None:
+        self.samples, self.labels, self.groups, self.memory = words
+        self.table, self.prediction, self.plans = table, prediction, plans
+        given, whole = plans.sphere_map, self.labels is not None
+        sphere_map = fixed_map(given) or parse_sphere_map(plans.kernel.default_map)
         check = partial(check_rows, sphere_map, zero_rows=ZeroRows())
-        refused = refusal_of(opened, refuse_infinite if given_map == SCALED else check, whole=whole)
-        others = not refused or not refusal_of(opened, refuse_infinite, whole=whole)
-        options = _options(opened, given_map, sphere_map, refused)
-        source, labels, groups, memory = words
-        given = source, labels, groups, table, memory
-        return cls(*given, prediction, plans, refused, others, options)
+        own = refuse_infinite if given == SCALED else check
+        self.refused = refusal_of(opened, own, whole=whole)
+        """Why the kernel of the plan does not take the samples; empty if it does."""
+        self.others = not self.refused or not refusal_of(opened, refuse_infinite, whole=whole)
+        """Whether kernels of scaled columns do."""
+        self.options = _options(opened, given, sphere_map, self.refused)
+        """Those of a grid and of one matrix where the default kernel does not take the samples."""
 
     @property
     def rank(self) -> int | None:
