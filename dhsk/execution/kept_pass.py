@@ -8,6 +8,7 @@ sums are kept, and the pass finds it in its context, as it finds whom to tell in
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -119,18 +120,11 @@ class KeptProducts:
 
     def __call__(self, V: Floats) -> Floats:
         """Product with V, read if it is stored, else computed and stored."""
-
-        def found(kept: dict[str, Any]) -> Floats:
-            product: Floats = kept["product"]
-            if product.shape != V.shape:
-                raise ValueError("another shape")
-            return product
-
         if self._entries.folder is None:
             self.passes += 1
             return self._multiply(V)
         name = digest_of(self._matrix, V)
-        product = self._entries.get(name, found)
+        product: Floats | None = self._entries.get(name, itemgetter("product"))
         if product is None:
             self.passes += 1
             with passes_kept(self._entries, name) as begun:
