@@ -155,7 +155,6 @@ def _absolute(parameter: click.Parameter, value: Any) -> Any:
 
 
 def _toml(value: Any, parameter: click.Parameter) -> str:
-    """A value of an option as TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

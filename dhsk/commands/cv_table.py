@@ -151,7 +151,6 @@ def _baseline_line(one: Baseline, *, low_rank: bool) -> tuple[str, ...]:
 
 
 def _line(cell: Cell) -> tuple[str, ...]:
-    """Texts of a line of the table."""
     tried = (f"{cell.C:g}", f"{cell.mean:.4f}", f"{cell.std:.4f}")
     if cell.rank is None:
         return (cell.label, *tried, f"{cell.size:.0f}", f"{cell.kkt:.1e}")

@@ -320,7 +320,6 @@ Parts = tuple[list[tuple[str, str]], dict[str, Any]]
 
 
 def _exact(model: SvcModel) -> Parts:
-    """Classes and support vectors."""
     counts, found = model.expansion.n_support, model.certificates
     total, n = int(counts.sum()), model.notes.get("n_samples")
     share = "" if not n else f" of {n:,} training samples ({total / n:.0%})"
@@ -336,7 +335,6 @@ def _exact(model: SvcModel) -> Parts:
 
 
 def _low_rank(model: LowRankModel) -> Parts:
-    """Classes and landmarks."""
     found, landmarks = model.certificates, model.rows.shape[0]
     rows = [
         ("classes", _listed([str(label) for label in model.classes])),

@@ -49,7 +49,7 @@ from dhsk.planning.rates import (
     measure_rates,
     save_rates,
 )
-from dhsk.samples import Samples
+from dhsk.samples import Samples, read_labels
 from dhsk.samples.weighted import width_under
 from dhsk.units import parse_bytes
 from dhsk.verbosity import Verbosity, verbosity
@@ -139,7 +139,8 @@ def plan(
     name_kernel(kernel, training.sphere_map)
     opened = None if samples is None else _opened(samples, table, training)
     rows = _rows_of_paper(paper) if opened is None else RowsShape.of_samples(opened, "float64")
-    labels = training.read(rows.n, header=table.header)
+    given = training.labels
+    labels = None if given is None else read_labels(given, rows.n, header=table.header)
     if rows.dim == 1 and has_no_time(kernel):  # no point on a sphere
         kernel = kernel | {"kernel": "gaussian"}
     width = None if opened is None else width_under(opened, training.sphere_map)
@@ -202,7 +203,6 @@ def _say_gram(
     after: Proposals,
     on_device: list[tuple[str, str]],
 ) -> None:
-    """Print what the Gram matrix would cost."""
     planned: GramPlan = prediction.plan
     rows = [*planned.table(), *prediction.table(passes), *on_device]
     if verbosity() >= Verbosity.VERBOSE:

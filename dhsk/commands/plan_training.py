@@ -30,7 +30,7 @@ from dhsk.planning.training import (
     exact_training,
     low_rank_training,
 )
-from dhsk.samples import Samples, read_labels
+from dhsk.samples import Samples
 from dhsk.samples.maps import MAPS
 from dhsk.samples.weighted import LEARNT, MapName
 from dhsk.verbosity import Verbosity, verbosity
@@ -61,10 +61,6 @@ class Classifiers:
         if named and named[0] < 1:
             raise InputError(f"the rank must be at least 1, got {named[0]}")
         return named
-
-    def read(self, n: int, *, header: bool | None) -> NDArray[Any] | None:
-        """Labels of n samples; None if none were given."""
-        return None if self.labels is None else read_labels(self.labels, n, header=header)
 
 
 training_options = gathered(

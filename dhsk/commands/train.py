@@ -172,14 +172,7 @@ def train(
     say_predict("next:   ", out, samples, labels, table, proba)
 
 
-def _cost(
-    samples: Samples,
-    y: Any,
-    kernel: Kernel | str,
-    fit: dict[str, Any],
-    run: Run,
-) -> Cost:
-    """What the fit will cost."""
+def _cost(samples: Samples, y: Any, kernel: Kernel | str, fit: dict[str, Any], run: Run) -> Cost:
     if fit["rank"] is None:
         dtype = fit["dtype"] or "float64"
         return exact_cost(samples, y, dtype, run, fit["multi_class"] or "auto")

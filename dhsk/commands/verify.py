@@ -76,7 +76,6 @@ def _kept_vectorizer(store: GramStore, table: Reading) -> AnyVectorizer | None:
 
 
 def _verify_other(store: Place) -> None:
-    """Test a model or a feature store."""
     if store.is_file():
         model = _checked_model(store)
         with opened(store) as file, np.load(file, allow_pickle=False) as archive:
