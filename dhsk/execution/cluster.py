@@ -25,12 +25,11 @@ from dhsk.execution.local import LocalClient, await_workers, thread_client
 from dhsk.execution.pods import start_pods
 from dhsk.execution.processes import (
     UNGUARDED,
-    end_quietly_if_worker,
-    importing_main,
     imports_main,
     name_semaphores,
     obstacle,
     refusal,
+    refuse_unguarded,
     root_cause,
 )
 from dhsk.execution.settings import SharedSetting, short_logs
@@ -124,9 +123,7 @@ def connect(cluster: str = "local", **options: Any) -> Client:
 
 
 def _local(**options: Any) -> Client:
-    if importing_main():
-        end_quietly_if_worker()
-        raise InputError(UNGUARDED)
+    refuse_unguarded()
     defaults: dict[str, Any] = {
         "n_workers": core_count(),
         "threads_per_worker": 1,  # tasks hold the interpreter part of the time

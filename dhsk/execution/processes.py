@@ -11,6 +11,7 @@ from multiprocessing import process
 from pathlib import Path
 from typing import Final
 
+from dhsk.errors import InputError
 from dhsk.execution.folder import LockedName, remove_folder, sweep
 from dhsk.systems import SEMAPHORES
 
@@ -30,19 +31,15 @@ UNGUARDED: Final = (
 )
 
 
-def importing_main() -> bool:
-    """Whether this process was spawned and is still importing the script of its parent."""
-    # The flag that multiprocessing reads before it refuses to start a process.
-    return bool(getattr(process.current_process(), "_inheriting", False))
+def refuse_unguarded() -> None:
+    """Raise InputError if this process was spawned and still imports the script of its parent.
 
-
-def end_quietly_if_worker() -> None:
-    """End a worker process that imports an unguarded script, without a traceback.
-
-    Its parent raises `UNGUARDED` once; tracebacks of all workers would bury that message.
+    A worker ends without a traceback: those of all workers would bury the message of their parent.
     """
-    if process.current_process().name == NANNY:
-        raise SystemExit(1)
+    own = process.current_process()
+    # The flag that multiprocessing reads before it refuses to start a process.
+    if getattr(own, "_inheriting", False):
+        raise SystemExit(1) if own.name == NANNY else InputError(UNGUARDED)
 
 
 def imports_main() -> bool:
