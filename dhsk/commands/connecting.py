@@ -31,7 +31,7 @@ def connected(asked: Cluster) -> Iterator["Client"]:
     """Yield a client of the cluster of the options; a local cluster ends with the context."""
     from dhsk.execution.cluster import connect
 
-    client = connect(asked.cluster, **asked.how_many)
+    client = connect(asked.cluster, n_workers=asked.workers)
     with without_logs("distributed.client"), without_logs("distributed.batched"):
         try:
             if verbosity() >= Verbosity.USUAL and (link := dashboard_of(client)):

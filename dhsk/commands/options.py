@@ -50,11 +50,6 @@ class Cluster:
         """Bytes of that memory."""
         return None if self.memory is None else parse_bytes(self.memory)
 
-    @property
-    def how_many(self) -> dict[str, int]:
-        """Number of workers as `connect` takes it; empty if it was not given."""
-        return {} if self.workers is None else {"n_workers": self.workers}
-
 
 memory_option = option(
     "--memory", group=RUN, common=True, help="Most memory for all processes together, such as 4GB."

@@ -104,6 +104,8 @@ def connect(cluster: str = "local", **options: Any) -> Client:
             f"cluster must be one of {', '.join(KINDS)}, an address, or the path of a scheduler or "
             f"cluster file, got {cluster!r}: give the number of workers as n_workers"
         )
+    if options.get("n_workers", 0) is None:
+        del options["n_workers"]
     if cluster.endswith(".toml"):
         cluster, described = read_cluster_file(Path(cluster))
         options = described | options
@@ -132,8 +134,6 @@ def _local(**options: Any) -> Client:
         # has ended, also if it was closed on request.
         "silence_logs": logging.CRITICAL,
     }
-    if options.get("n_workers", 0) is None:
-        del options["n_workers"]
     chosen = defaults | options
     if not chosen.get("processes", True):
         return LocalClient(**chosen)
