@@ -19,6 +19,7 @@ from dhsk.commands.options import (
     make_kernel,
     map_rows,
     out_option,
+    refuse_idle,
     tile_options,
 )
 from dhsk.commands.outcome import Outcome
@@ -71,6 +72,7 @@ def gram(
     if check_nodes(nodes):
         _of_nodes(samples, out, tiles, nodes, cluster)
         return
+    refuse_idle([kernel["kernel"]], kernel)
     opened = open_samples_of(samples, table)
     sphere_map, zero_rows = kernel.pop("sphere_map"), kernel.pop("zero_rows")
     made = make_kernel(opened.shape[1], **kernel, width=width_of(opened, sphere_map))

@@ -178,8 +178,8 @@ KERNEL: Final = rows_of(
         help="Gaussian width. [default: by the variance of the samples, scikit-learn's "
         'gamma="scale"]',
     ),
-    option("--degree", type=int, default=2, help="Polynomial degree."),
-    option("--offset", type=float, default=1.0, help="Polynomial offset."),
+    option("--degree", type=int, help="Polynomial degree. [default: 2]"),
+    option("--offset", type=float, help="Polynomial offset. [default: 1]"),
 )
 
 
@@ -229,7 +229,8 @@ kernel_options = gathered("kernel", dict, *KERNEL_OF_MAP)
 def name_kernel(kernel: dict[str, Any], sphere_map: str | None) -> None:
     """Name the kernel of options by `KERNEL_OF_MAP` if it was not.
 
-    Raises UsageError for scaled columns, which are no unit vectors, and a kernel of these.
+    Raises UsageError for scaled columns, which are no unit vectors, and a kernel of these, and for
+    parameters that the kernel does not have.
     """
     if kernel["kernel"] is None:
         kernel["kernel"] = "gaussian" if sphere_map == SCALED else "heat"
@@ -237,6 +238,7 @@ def name_kernel(kernel: dict[str, Any], sphere_map: str | None) -> None:
         raise click.UsageError(
             f"--map {SCALED} is for kernels of columns: add --kernel {' or '.join(OF_COLUMNS)}"
         )
+    refuse_idle([kernel["kernel"]], kernel)
 
 
 OF_COLUMNS: Final = ("gaussian", "linear", "polynomial")
@@ -253,23 +255,30 @@ def name_by_looks(kernel: dict[str, Any], mapping: dict[str, Any], samples: Samp
 
 def has_no_time(kernel: dict[str, Any]) -> bool:
     """Whether the kernel of options has a time, and none was given, or "auto"."""
-    timed = kernel["kernel"] in ("heat", "parametrix")
+    timed = kernel["kernel"] in _TIMED
     return timed and kernel.get("time") is None and kernel["time_scale"] in (None, "auto")
+
+
+_TIMED: Final = ("heat", "parametrix")
+_OWN: Final = {
+    "time_scale": _TIMED,
+    "time": _TIMED,
+    "parametrix_scale": ("parametrix",),
+    "sigma": ("gaussian",),
+    "degree": ("polynomial",),
+    "offset": ("polynomial",),
+}
+"""Kernels that have the parameter of an option."""
 
 
 def refuse_idle(names: Sequence[str], given: Mapping[str, Any]) -> None:
     """Raise UsageError for a parameter that none of the kernels has."""
-    needed = {parameter for name in names for parameter in parameters_of(name)}
-    idle = {
-        "time_scale": "time" not in needed,
-        "sigma": "sigma" not in needed,
-        "parametrix_scale": "parametrix" not in names,
-    }
-    for name, is_idle in idle.items():
-        if is_idle and given[name] not in (None, "auto"):  # a search of heat kernels beside
+    for name, kernels in _OWN.items():
+        idle = given.get(name) not in (None, "auto") and not set(kernels) & set(names)
+        if idle:  # "auto" is a search of heat kernels beside
             raise click.UsageError(
                 f"--{name.replace('_', '-')} has no effect on {', '.join(names)}: leave it out, or "
-                "name its kernel with --kernel"
+                f"give --kernel {kernels[0]}"
             )
 
 
@@ -302,8 +311,8 @@ def make_kernel(
     time_scale: float | None = None,
     time: float | None = None,
     sigma: float | None = None,
-    degree: int = 2,
-    offset: float = 1.0,
+    degree: int | None = None,
+    offset: float | None = None,
     width: Callable[[], float] | None = None,
 ) -> Kernel:
     """Make one kernel for samples of `dim` features; without a time, its time scale is 1.

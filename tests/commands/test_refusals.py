@@ -127,6 +127,19 @@ REFUSED = {
         "cv x.npy --labels y.txt --kernel cosine,linear --time-scale 0.5 --out o",
         "--time-scale has no effect on cosine, linear:",
     ),
+    "train idle sigma": (
+        "train x.npy --labels y.txt --sigma 1 --out m",
+        "--sigma has no effect on heat: leave it out, or give --kernel gaussian",
+    ),
+    "train idle time": (
+        "train x.npy --labels y.txt --kernel linear --map scaled --time-scale 1 --out m",
+        "--time-scale has no effect on linear:",
+    ),
+    "gram idle degree": (
+        "gram x.npy --kernel gaussian --degree 2 --out g",
+        "--degree has no effect on gaussian:",
+    ),
+    "plan idle time": ("plan x.npy --kernel cosine --time 0.1", "--time has no effect on cosine:"),
     "device": ("cv x.npy --labels y.txt --device gpu --out o", "'cpu', 'cuda' or 'cuda:'"),
     "cv C": ("cv x.npy --labels y.txt --rank 5 --C 1e300 --out o", "C=1e+300"),
     "cv small C": ("cv x.npy --labels y.txt --rank 5 --C 1e-300 --out o", "C=1e-300"),
