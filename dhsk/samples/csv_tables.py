@@ -151,7 +151,6 @@ class TableSamples(Samples):
         )
 
     def _refuse_several(self, wrong: dict[int, tuple[int, str]], record: list[str]) -> NoReturn:
-        """Refuse columns of text all at once."""
         names = self.table.names
         texts = [f"{shown(names[c])} (row {row} holds {shown(v)})" for c, (row, v) in wrong.items()]
         ids = ids_in(self.table, [names[column] for column in wrong])
@@ -205,12 +204,7 @@ def _open(origin: Origin, asked: Asked) -> TableSamples | TextColumn:
 
 
 def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
-    """Open columns of numbers and count the samples, which reads them once.
-
-    Warns (`InputWarning`) if the first row is numbers but taken for a header, or a feature looks
-    like a sample number. Raises `InputError` if a feature is not a number, rows differ in length,
-    or a column to drop does not exist.
-    """
+    """Open columns of numbers and count the samples, which reads them once."""
     source, names = str(table.origin), table.names
     for name in asked.named:
         table.position(name)

@@ -114,6 +114,5 @@ def _above_zero(divisors: Floats) -> Floats:
 
 
 def _euclidean(scaled: Floats, block: Rows) -> Floats:
-    """Return the norms of rows of scaled values, (rows,)."""
     norms: Floats = np.sqrt(reduce_rows(np.add, np.square(scaled), block))
     return norms

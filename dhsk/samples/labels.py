@@ -196,7 +196,6 @@ def _as_classes(array: NDArray[Any], source: str) -> Labels:
 
 
 def _decoded(array: NDArray[Any], source: str) -> NDArray[np.str_]:
-    """Read bytes as UTF-8 text."""
     texts = []
     for row, label in enumerate(array.tolist()):
         try:

@@ -102,7 +102,6 @@ def spectrum_counts(
 
 
 def _counted(source: str | os.PathLike[str] | Iterable[str], spectrum: Spectrum) -> TextSamples:
-    """Samples of strings in a file or in memory."""
     if isinstance(source, str | os.PathLike):
         samples = open_samples(source, vectorizer=spectrum)
         if isinstance(samples, TextSamples):
