@@ -39,12 +39,6 @@ def directions(block: Rows) -> Rows:
     return _rebuilt(values, block)
 
 
-def row_norms(block: Rows) -> Floats:
-    """Return the Euclidean norms of the rows, (rows,), safe from overflow and underflow."""
-    with np.errstate(over="ignore"):  # a norm above the largest float64 is infinite
-        return _euclidean(scaled_values(block), block) / exact_scale(peaks_of(block))
-
-
 def values_of(block: Rows) -> Floats:
     """Return the stored values: (rows, dim) dense, (nnz,) for CSR."""
     return block.data if isinstance(block, csr_array) else block
