@@ -35,7 +35,8 @@ def roots_of_shares(block: Rows) -> Rows:
 def directions(block: Rows) -> Rows:
     """Rows divided by their length, x / ||x||."""
     values = scaled_values(block)
-    values /= spread(_above_zero(_euclidean(values, block)), block)
+    norms = np.sqrt(reduce_rows(np.add, np.square(values), block))
+    values /= spread(_above_zero(norms), block)
     return _rebuilt(values, block)
 
 
@@ -105,8 +106,3 @@ def sqrt_shares(scaled: Floats, block: Rows) -> Rows:
 def _above_zero(divisors: Floats) -> Floats:
     """The same divisors, with ones in place of the zeros of all-zero rows."""
     return np.where(divisors == 0, 1.0, divisors)
-
-
-def _euclidean(scaled: Floats, block: Rows) -> Floats:
-    norms: Floats = np.sqrt(reduce_rows(np.add, np.square(scaled), block))
-    return norms
