@@ -1,5 +1,12 @@
 """Exceptions and warnings; all exceptions are `DhskError`."""
 
+import sys
+import warnings
+from typing import Final
+
+_OWN: Final = ("dhsk", "sklearn", "click", "contextlib", "joblib", "concurrent")
+"""Packages whose frames a warning is not attributed to."""
+
 
 class DhskError(Exception):
     """Base of all exceptions of dhsk.
@@ -166,3 +173,11 @@ class ClusterWarning(UserWarning):
     >>> import warnings, dhsk
     >>> warnings.simplefilter("error", dhsk.ClusterWarning)  # rather end than go on without it
     """
+
+
+def warn(message: str, category: type[Warning] = InputWarning) -> None:
+    """Warn at the line that called this package, which may be through scikit-learn, say."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in _OWN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 
 from dhsk.arrays import Floats, Rows
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.classifier import with_probabilities
 from dhsk.estimators.drop_in import DropIn, terminated_early
@@ -25,7 +25,6 @@ from dhsk.models.problem import Problem, weights_of_classes
 from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
-from dhsk.samples.zeros import frames_inside
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -189,11 +188,10 @@ class SVC(DropIn, ExactClassifier):
     def _sigmoid_folds(self) -> dict[str, Any]:
         if self.probability == DEPRECATED:
             return {}
-        warnings.warn(
+        warn(
             "probability of SVC is a parameter that is deprecated, as in scikit-learn: for them "
             "fit CalibratedClassifierCV(SVC(), ensemble=False)",
             FutureWarning,
-            stacklevel=frames_inside(),
         )
         return {"folds": FOLDS, "random_state": self.random_state} if self.probability else {}
 

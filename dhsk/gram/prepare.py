@@ -14,6 +14,7 @@ from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.staging import in_order_of
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import GaussianKernel, Kernel, PolynomialKernel, RowKernel, SmoothedKernel
+from dhsk.kernels.rows import require_unit_rows, squared_norms
 from dhsk.progress import Progress
 from dhsk.samples import (
     Samples,
@@ -172,8 +173,11 @@ class Data:
         narrow = "float32" if "float32" in (self.dtype, self.product_dtype) else "float64"
         strict = [k for k in kernels if isinstance(k, RowKernel) or k.largest_norm2() < math.inf]
         single = self.product_dtype == "float32" and not all(map(takes_float32, kernels))
+        unit = sphere_map == "identity" and any(kernel.spherical for kernel in kernels)
 
         def check(block: Rows, first: int) -> None:
+            if unit:
+                require_unit_rows(squared_norms(block), first_row=first)
             for kernel in strict:
                 kernel.check_rows(block, first, dtype=narrow)
             if single:
@@ -184,8 +188,7 @@ class Data:
         return scan(
             side,
             sphere_map,
-            unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
-            check=check if strict else None,
+            check=check if strict or unit else None,
             on_rows=lambda done: run.report(Progress("reading", done, side.shape[0])),
             zero_rows=zeros,
         )

@@ -26,26 +26,19 @@ from dhsk.arrays import ROWS, Floats, Indices, Rows, blocks, stacked
 from dhsk.kernels.certified.evaluate import Reals
 
 
-def with_centres(rows: Rows, numbers: Indices, *, compact: bool) -> Rows:
+def with_centres(rows: Rows, numbers: Indices) -> Rows:
     """Set the rows `numbers` (ascending), which have no entries, to the centre.
 
-    A dense array, (n, dim), is modified in place. CSR rows get a mark if `compact`, else dim
-    entries.
+    A dense array, (n, dim), is modified in place. CSR rows get a mark.
     """
-    dim = rows.shape[1]
-    entry = np.sqrt(1.0 / dim)
     if isinstance(rows, np.ndarray):
-        rows[numbers] = entry
+        rows[numbers] = np.sqrt(1.0 / rows.shape[1])
         return rows
-    width = 1 if compact else dim
-    lengths = np.diff(rows.indptr).astype(np.int64)
-    lengths[numbers] = width
-    index: Any = np.int32 if max(dim, int(lengths.sum())) < 2**31 else np.int64
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(index)
-    own = np.repeat(np.isin(np.arange(rows.shape[0]), numbers), lengths)
-    data, indices = np.empty(len(own), rows.dtype), np.empty(len(own), index)
-    data[own], data[~own] = np.nan if compact else entry, rows.data
-    indices[own], indices[~own] = np.tile(np.arange(width), len(numbers)), rows.indices
+    at, added = rows.indptr[numbers], np.zeros(rows.shape[0] + 1, np.int64)
+    added[numbers + 1] = 1
+    data, indices = np.insert(rows.data, at, np.nan), np.insert(rows.indices, at, 0)
+    index: Any = np.int32 if len(data) < 2**31 else np.int64
+    indptr = (rows.indptr + np.cumsum(added)).astype(index)
     return csr_array((data, indices, indptr), shape=rows.shape)
 
 

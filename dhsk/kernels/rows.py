@@ -131,9 +131,10 @@ def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> No
         row = int(np.argmax(off))
         norm = f"norm {norms[row]:.9g}" if norms[row] < np.inf else "a norm above 1.34e+154"
         raise InputError(
-            f"row {first_row + row} of {what} (counted from 0) has {norm}, and a"
-            f" spherical kernel takes unit rows (to {UNIT_NORM_TOLERANCE:g}): map the samples with"
-            " dhsk.hyperspherical_map or dhsk.projective_map first"
+            f"row {first_row + row} of {what} (counted from 0) has {norm}, and a spherical kernel "
+            f"takes unit rows (to {UNIT_NORM_TOLERANCE:g}): map the samples first, with "
+            "dhsk.projective_map (--map projective, sphere_map='projective'), or counts with "
+            "dhsk.hyperspherical_map"
         )
 
 

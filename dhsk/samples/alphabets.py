@@ -86,7 +86,6 @@ class Characters:
 
 
 def _points_of(text: str) -> NDArray[Any]:
-    """Numbers of characters in Unicode."""
     if text.isascii():
         return np.frombuffer(text.encode(), np.uint8)
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)

@@ -103,7 +103,6 @@ _MOST_VALUES: Final = 5_000_000
 
 @contextmanager
 def _reader(origin: Origin) -> Iterator[Any]:
-    """Open a file by pyarrow."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -210,7 +209,6 @@ def _open(origin: Origin, asked: Asked) -> ArrowSamples | TextColumn:
     """Open columns of numbers, or the column of the key: of lists of numbers, or of texts.
 
     The index of a DataFrame that was kept is no feature; if it is text, it names the samples.
-    Raises `InputError` if a column is not numeric, or does not exist.
     """
     table, ids = read_schema(origin), asked.id_column
     for name in asked.named:
@@ -232,7 +230,6 @@ def _open(origin: Origin, asked: Asked) -> ArrowSamples | TextColumn:
 
 
 def _open_lists(table: ArrowTable, name: str, names: ReadNames | None) -> ArrowSamples:
-    """Open a column of lists of numbers."""
     kind, source = table.kind(name), str(table.origin)
     if kind != "list":
         raise InputError(
@@ -245,7 +242,6 @@ def _open_lists(table: ArrowTable, name: str, names: ReadNames | None) -> ArrowS
 
 
 def _refuse_types(table: ArrowTable, names: Sequence[str]) -> NoReturn:
-    """Refuse columns that hold no numbers, all at once."""
     path, name, ids = table.origin.path, names[0], ids_in(table, names)
     if len(names) > 1:
         kinds = [f"{shown(name)} ({table.kind(name)})" for name in names]

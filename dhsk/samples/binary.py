@@ -188,7 +188,6 @@ class NpySamples(Samples):
 
 
 def _open_npy(origin: Origin, _: Asked) -> NpySamples:
-    """Open a `.npy` file of real numbers."""
     origin.refuse_key("a key goes with an .npz archive")
     with _opened_npy(origin) as stored:
         shape = stored.as_samples()

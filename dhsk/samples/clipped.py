@@ -1,6 +1,5 @@
 """Samples to predict, whose values below 0 count as 0 where the fit saw counts only."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -10,10 +9,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows, numbered
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.kernels.rows import place_of
 from dhsk.samples.base import WrappedSamples
-from dhsk.samples.zeros import frames_inside
 
 MOST: Final = 0.25
 """Largest sum of the values below 0, as a share of the sum of those above.
@@ -78,12 +76,10 @@ class ClippedSamples(WrappedSamples):
         """Warn of values below 0 in the last pass, if there were any, with their number."""
         if not self._below:
             return
-        warnings.warn(
+        warn(
             f"{self._said()}, where the samples of the fit had none: they count as 0. If they "
             "are more than the rounding of a scaler that was fitted to other samples "
             "(MinMaxScaler(clip=True) has none), these are not the features of the fit",
-            InputWarning,
-            stacklevel=frames_inside(),
         )
 
     def _said(self) -> str:

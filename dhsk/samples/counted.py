@@ -69,7 +69,6 @@ def open_spectrum(documents: Documents, spectrum: Spectrum) -> TextSamples:
 def _count(
     documents: Documents, spectrum: Spectrum, table: Tally, alphabet: Alphabet
 ) -> Iterator[Found]:
-    """Count the substrings of all strings, some at a time."""
     low, high = spectrum.range
     size = max(1, _BATCH // (high - low + 1))
     if spectrum.letters == "tokens":
@@ -150,7 +149,6 @@ def _know(
 
 
 def _refuse_empty(source: str, spectrum: Spectrum, size: int) -> NoReturn:
-    """Refuse strings without a feature, of so many substrings."""
     shorter = "--spectrum (length), or other --letters (letters)"
     raise InputError(
         f"{source} has no {spectrum.label}: give a smaller "
@@ -159,7 +157,6 @@ def _refuse_empty(source: str, spectrum: Spectrum, size: int) -> NoReturn:
 
 
 def _terms(table: SubstringTable, alphabet: Alphabet, kept: NDArray[np.int64]) -> tuple[str, ...]:
-    """Names of some substrings."""
     terms: list[str] = []
     for own in blocks(len(kept), _BATCH):
         letters = [table.letter(k, kept[own]) for k in range(table.high)]

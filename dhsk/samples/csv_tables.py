@@ -6,7 +6,6 @@ before 3.1 does not, and lets a message name the cell in error.
 
 import math
 import shlex
-import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Final, NoReturn
 import numpy as np
 
 from dhsk.arrays import Rows, blocks
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.samples.base import Samples, flat_shape
 from dhsk.samples.delimited import (
     TABLES,
@@ -53,7 +52,6 @@ from dhsk.samples.tables import (
     way_of_one,
     way_of_several,
 )
-from dhsk.samples.zeros import frames_inside
 
 _SEARCHED: Final = 500
 """Number of rows in which a message looks for other columns with the same defects."""
@@ -153,7 +151,6 @@ class TableSamples(Samples):
         )
 
     def _refuse_several(self, wrong: dict[int, tuple[int, str]], record: list[str]) -> NoReturn:
-        """Refuse columns of text all at once."""
         names = self.table.names
         texts = [f"{shown(names[c])} (row {row} holds {shown(v)})" for c, (row, v) in wrong.items()]
         ids = ids_in(self.table, [names[column] for column in wrong])
@@ -207,12 +204,7 @@ def _open(origin: Origin, asked: Asked) -> TableSamples | TextColumn:
 
 
 def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
-    """Open columns of numbers and count the samples, which reads them once.
-
-    Warns (`InputWarning`) if the first row is numbers but taken for a header, or a feature looks
-    like a sample number. Raises `InputError` if a feature is not a number, rows differ in length,
-    or a column to drop does not exist.
-    """
+    """Open columns of numbers and count the samples, which reads them once."""
     source, names = str(table.origin), table.names
     for name in asked.named:
         table.position(name)
@@ -239,15 +231,13 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
     names = [samples.table.names[c] for c in samples.kept]
     warn_of_twins(samples.source, samples.table.names, samples.kept)
     if asked is None and samples.has_header and all(map(is_number, names)):
-        warnings.warn(samples.how_begun(), InputWarning, stacklevel=frames_inside())
+        warn(samples.how_begun())
     for place in numbering.found():
         name = names[place]
-        warnings.warn(
+        warn(
             f"{samples.source}: column {shown(name)} holds a different whole number in every row "
             "but is taken for a feature: if it numbers the samples, name it with "
             f"--id-column {shlex.quote(name)} (id_column={name!r})",
-            InputWarning,
-            stacklevel=frames_inside(),
         )
 
 

@@ -1,18 +1,16 @@
 """Dates in columns of tables, and whether rows follow them."""
 
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, time
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-from dhsk.errors import InputWarning
+from dhsk.errors import warn
 from dhsk.samples.base import Samples
 from dhsk.samples.dialect import is_missing
 from dhsk.samples.names import shown
-from dhsk.samples.zeros import frames_inside
 
 _FEWEST: Final = 10
 """Least number of different dates that tell an order."""
@@ -121,8 +119,6 @@ def warn_of_order(samples: Samples, *, ordered: bool) -> None:
     if order is None or (ordered and order[1] > 0):
         return
     way = "folds in their order are trained on the future: sort them, the oldest first"
-    warnings.warn(
+    warn(
         f"rows of {samples.source} follow {said_of(order)}: {way if ordered else way_of(order)}",
-        InputWarning,
-        stacklevel=frames_inside(),
     )

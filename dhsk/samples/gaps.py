@@ -1,6 +1,5 @@
 """Gaps of dense samples: NaN, in whose place scaled columns have their mean."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -8,10 +7,9 @@ from typing import Final
 import numpy as np
 
 from dhsk.arrays import Floats, Rows
-from dhsk.errors import InputWarning
+from dhsk.errors import warn
 from dhsk.samples.base import Samples, WrappedSamples
 from dhsk.samples.names import listed
-from dhsk.samples.zeros import frames_inside
 from dhsk.units import counted
 
 _SAID: Final = 5
@@ -52,11 +50,9 @@ def warn_of_codes(rows: Rows, samples: Samples) -> None:
     """Warn of numbers in the rows of samples that seem to stand for gaps."""
     said = codes_in(rows, samples.feature_names)
     if said:
-        warnings.warn(
+        warn(
             f"{samples.source} has far numbers that come again in {said}: if they stand for what "
             "is missing, leave it empty, as na_values of pandas.read_csv does",
-            InputWarning,
-            stacklevel=frames_inside(),
         )
 
 
@@ -86,10 +82,8 @@ class GappedSamples(WrappedSamples):
         said = [f"{k if names is None else names[k]} {count:,}" for k, count in most]
         empty = sum(count == n for _, count in most)
         more = f"; {counted(empty, 'column')} of gaps alone: no clue" if empty else ""
-        warnings.warn(
+        warn(
             f"{self.source}: {counted(sum(self._counts.values()), 'gap')} in {n:,} rows "
             f"({'column' if len(said) == 1 else 'columns'} {listed(said, _SAID)}), where the means "
             f"of columns stand{more}",
-            InputWarning,
-            stacklevel=frames_inside(),
         )

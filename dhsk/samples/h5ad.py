@@ -35,7 +35,6 @@ _VERSION: Final = "0.2.0"
 
 @contextmanager
 def _opened(origin: Origin, key: str | None) -> Iterator[Any]:
-    """Context with an object of an opened file."""
     try:
         import h5py
     except ImportError as error:

@@ -53,7 +53,6 @@ class HashedTable(Tally):
     def _numbered(
         self, letters: NDArray[Any], ends: NDArray[np.int64], skip: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Columns of the substrings that end at the letters from `skip` on, see `Tally`."""
         shape = self.low, self.high, self._n_features
         columns, row_ends = _hash(letters, ends, skip, shape, self._bases, self._powers)
         return columns, row_ends

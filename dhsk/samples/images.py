@@ -35,14 +35,9 @@ def roots_of_shares(block: Rows) -> Rows:
 def directions(block: Rows) -> Rows:
     """Rows divided by their length, x / ||x||."""
     values = scaled_values(block)
-    values /= spread(_above_zero(_euclidean(values, block)), block)
+    norms = np.sqrt(reduce_rows(np.add, np.square(values), block))
+    values /= spread(_above_zero(norms), block)
     return _rebuilt(values, block)
-
-
-def row_norms(block: Rows) -> Floats:
-    """Return the Euclidean norms of the rows, (rows,), safe from overflow and underflow."""
-    with np.errstate(over="ignore"):  # a norm above the largest float64 is infinite
-        return _euclidean(scaled_values(block), block) / exact_scale(peaks_of(block))
 
 
 def values_of(block: Rows) -> Floats:
@@ -111,9 +106,3 @@ def sqrt_shares(scaled: Floats, block: Rows) -> Rows:
 def _above_zero(divisors: Floats) -> Floats:
     """The same divisors, with ones in place of the zeros of all-zero rows."""
     return np.where(divisors == 0, 1.0, divisors)
-
-
-def _euclidean(scaled: Floats, block: Rows) -> Floats:
-    """Return the norms of rows of scaled values, (rows,)."""
-    norms: Floats = np.sqrt(reduce_rows(np.add, np.square(scaled), block))
-    return norms

@@ -2,18 +2,16 @@
 
 import os
 import re
-import warnings
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.samples.dialect import is_missing, is_number
 from dhsk.samples.format import Asked
 from dhsk.samples.paths import Origin
 from dhsk.samples.readers import FORMATS, format_of, refuse_unknown
-from dhsk.samples.zeros import frames_inside
 from dhsk.units import counted
 
 _MANY: Final = 12
@@ -144,12 +142,10 @@ def _warn_of_counts(labels: Labels, source: str, numbers: str) -> None:
     found, sizes = np.unique(labels, return_counts=True)
     rare = int((sizes < _RARE).sum())
     if len(found) >= _MANY and rare:
-        warnings.warn(
+        warn(
             f"{source}: {len(found)} different whole numbers from {found[0]} to {found[-1]} are "
             f"taken for classes, and {rare} of them have fewer than {_RARE} samples, like counts "
             f"or measurements: {numbers}",
-            InputWarning,
-            stacklevel=frames_inside(),
         )
 
 
@@ -159,11 +155,9 @@ def _warn_of_missing(labels: Labels, source: str) -> None:
         return
     for name, count in zip(*np.unique(labels, return_counts=True), strict=True):
         if is_missing(name) and name != "none":  # as people call a class
-            warnings.warn(
+            warn(
                 f"{source}: {counted(int(count), 'label')} {str(name)!r}, taken for a class of "
                 "that name: if these samples have no label, leave them out",
-                InputWarning,
-                stacklevel=frames_inside(),
             )
 
 
@@ -178,10 +172,8 @@ def _warn_of_spellings(labels: Labels, source: str) -> None:
     several = [names for plain, names in words.items() if len(names) > 1 and len(plain) > 1]
     if several:
         pairs = "; ".join(" and ".join(map(repr, names)) for names in several[:3])
-        warnings.warn(
+        warn(
             f"{source}: {pairs} are classes of their own: write them alike if they are one",
-            InputWarning,
-            stacklevel=frames_inside(),
         )
 
 
@@ -204,7 +196,6 @@ def _as_classes(array: NDArray[Any], source: str) -> Labels:
 
 
 def _decoded(array: NDArray[Any], source: str) -> NDArray[np.str_]:
-    """Read bytes as UTF-8 text."""
     texts = []
     for row, label in enumerate(array.tolist()):
         try:

@@ -1,7 +1,6 @@
 """What values seem to be, by some rows of them: logarithms of counts, z-scores, other units."""
 
 import math
-import warnings
 from collections.abc import Mapping
 from shlex import quote
 from typing import Any, Final
@@ -10,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows, numbered
-from dhsk.errors import InputWarning
+from dhsk.errors import warn
 from dhsk.samples.base import Samples
 from dhsk.samples.images import values_of
 from dhsk.samples.scan import rows_within
 from dhsk.samples.vectorizer import Vectorizer
 from dhsk.samples.weighted import SCALED, MapName, WeightedSamples
-from dhsk.samples.zeros import frames_inside
 
 LEAST_SHARE: Final = 0.03
 """Share of entries below which log-ratios of sparse samples are not tried: texts have fewer, tables
@@ -128,7 +126,7 @@ def warn_of_logarithms(samples: Samples) -> None:
 
 def _warn(samples: Samples, said: str) -> None:
     message = f"the values of {samples.source} {said}"
-    warnings.warn(message, InputWarning, stacklevel=frames_inside())
+    warn(message)
 
 
 def warn_of_spread(samples: Samples) -> None:
@@ -141,13 +139,11 @@ def warn_of_spread(samples: Samples) -> None:
         column, total = int(variances.argmax()), variances.sum()
     if not 0 < total < np.inf or variances[column] < _HEAVY * total:
         return
-    warnings.warn(
+    warn(
         f"{samples.source} has {variances[column] / total:.0%} of the variance of all columns in "
         f"{_named(samples, column)}, which hides the others from Gaussian, linear and polynomial "
         "kernels, and fits may take long: if columns have different units, scale them "
         "(sphere_map='scaled', --map scaled, StandardScaler of scikit-learn)",
-        InputWarning,
-        stacklevel=frames_inside(),
     )
 
 
@@ -159,12 +155,10 @@ def warn_of_repeated(samples: Samples) -> None:
     rows = first_rows(samples)
     if rows.shape[1] < EMBEDDED and not _is_continuous(rows):
         return
-    warnings.warn(
+    warn(
         f"{samples.source}: {count:,} of {n:,} samples equal others, and folds may divide them: "
         "scores are too high if new samples do not repeat them too. Leave repeats out, or keep "
         "them in one fold (--groups, groups=np.unique(X, axis=0, return_inverse=True)[1])",
-        InputWarning,
-        stacklevel=frames_inside(),
     )
 
 
@@ -202,11 +196,9 @@ def warn_of_copied_labels(samples: Samples, y: Indices) -> None:
             return
     names, column = samples.feature_names, int(left[0])
     way = "" if names is None else f" with --drop-column {quote(names[column])} (drop_columns)"
-    warnings.warn(
+    warn(
         f"{samples.source}: {_named(samples, column)} alone tells every label: is it a copy of the "
         f"labels? Leave it out{way}",
-        InputWarning,
-        stacklevel=frames_inside(),
     )
 
 

@@ -276,22 +276,18 @@ def apply_map(
     block: Rows,
     first_row: int = 0,
     zero_rows: ZeroRows | None = None,
-    *,
-    compact: bool = True,
 ) -> Rows:
     """Check a block of rows, dense or canonical CSR, and map it to unit rows, (rows, dim).
 
     `block` is not modified; "identity" returns the block itself. This takes the memory of two more
-    blocks at most. `zero_rows` counts the all-zero rows; None maps them to the centre. The centre
-    is one entry in a CSR row if `compact`, as kernels take it (`dhsk.kernels.centre`), else dim
-    entries. Raises `InputError`, which counts rows from `first_row`, if an entry or a row has no
-    image.
+    blocks at most. `zero_rows` counts the all-zero rows; None maps them to the centre, one entry in
+    a CSR row, as kernels take it (`dhsk.kernels.centre`). Raises `InputError`, which counts rows
+    from `first_row`, if an entry or a row has no image.
     """
     zero_rows = ZeroRows() if zero_rows is None else zero_rows
     zero = check_rows(name, block, first_row, zero_rows)
     rows = map_of(name).image(block)
-    rows = with_centres(rows, zero, compact=compact) if zero.size else rows
-    return rows if compact else with_all_entries(rows)
+    return with_centres(rows, zero) if zero.size else rows
 
 
 def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows) -> Indices:
@@ -316,7 +312,7 @@ def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows
 
 def map_whole(name: SphereMap, X: ArrayLike | Any, zero_rows: ZeroRows) -> Rows:
     """Map samples in memory, the centre with all its entries, without a warning."""
-    return apply_map(name, _rows(X), 0, zero_rows, compact=False)
+    return with_all_entries(apply_map(name, _rows(X), 0, zero_rows))
 
 
 def _map_and_warn(name: SphereMap, X: ArrayLike | Any, zero_rule: ZeroRule) -> Rows:

@@ -86,8 +86,7 @@ def _open(origin: Origin, _: Asked) -> MarketSamples:
     """Open a matrix of samples by features; beside the files of 10x Genomics, of genes by cells.
 
     Those are barcodes.tsv and features.tsv or genes.tsv, compressed or not, with the same prefix as
-    the matrix or none. Raises `InputError` if the matrix is dense, complex or symmetric, an entry
-    cannot be read, or the names are not as many as its rows and columns.
+    the matrix or none.
     """
     origin.refuse_key("a file is one matrix")
     source = str(origin)
@@ -105,7 +104,6 @@ def _open(origin: Origin, _: Asked) -> MarketSamples:
 
 
 def _read_head(source: str, handle: Stream) -> _Head:
-    """Read the first lines of a file."""
     words = handle.readline(1024).decode("latin-1").lower().split()
     if len(words) != 5 or words[0] != "%%matrixmarket" or words[1] != "matrix":
         raise InputError(

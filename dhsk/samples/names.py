@@ -4,7 +4,6 @@ Names are no part of the fingerprint, as the same values may come from a file wi
 Rejected: leaving out unknown columns, as a wrong file with more names would pass.
 """
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Indices, Rows
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.samples.base import Samples, WrappedSamples, csr_block
 from dhsk.units import counted
 
@@ -119,11 +118,9 @@ def names_in(columns: Iterable[Any]) -> tuple[str, ...] | None:
 
 def _warn_of_one_side(source: str, of: str, *, is_known: bool) -> None:
     named, bare = (of, source) if is_known else (source, of)
-    warnings.warn(
+    warn(
         f"{named} has feature names and {bare} has none: only the number of features is compared, "
         "so make sure that they are in the same order",
-        InputWarning,
-        stacklevel=4,
     )
 
 

@@ -127,7 +127,6 @@ class Origin:
                 self._refuse_other()
 
     def _refuse_other(self) -> None:
-        """Refuse a file that is not the one that was opened."""
         if _version_of(self.path, self.metadata) != self.version:
             raise SamplesChangedError(
                 f"{self.path} has changed since it was opened: run the same again when nothing "
@@ -237,7 +236,6 @@ def _near(path: Place) -> str:
 
 
 def _place(text: str) -> Place:
-    """A path or an ``s3://`` URL."""
     if not is_url(text):
         return Path(text)
     if not text.startswith(SCHEME):

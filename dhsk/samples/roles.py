@@ -367,7 +367,6 @@ def _n_classes(values: list[Any]) -> int:
 
 
 def _second_share(values: list[Any]) -> float:
-    """Share of the second largest class."""
     sizes = Counter(map(str, present_of(values))).most_common(2)
     return sizes[-1][1] / len(values)
 

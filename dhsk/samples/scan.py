@@ -12,16 +12,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Rows
-from dhsk.errors import InputError
 from dhsk.samples.base import Samples
-from dhsk.samples.images import row_norms
 from dhsk.samples.maps import SphereMap, check_rows, map_of
 from dhsk.samples.refusals import naming
 from dhsk.samples.zeros import ZeroRows
-
-UNIT_TOLERANCE = 1e-6
-"""How far from 1 the norm of a unit row may be: rows normalised in float32 pass (7e-8 at 10,000
-features), and the cosines are wrong by at most 2e-6."""
 
 _BLOCK_BYTES = 16 * 2**20
 _DIGEST_BYTES = 16
@@ -47,7 +41,6 @@ class Scan:
 def scan(
     samples: Samples,
     sphere_map: SphereMap | None,
-    unit: bool = False,
     check: Callable[[Rows, int], None] | None = None,
     on_rows: Callable[[int], None] | None = None,
     zero_rows: ZeroRows | None = None,
@@ -59,15 +52,15 @@ def scan(
     are equal, as for the kernels. Dense and CSR samples of the same values have different
     fingerprints, because their inner products may differ in the last bit.
 
-    The samples are read in blocks of about 16 MiB; about five are in memory. With `unit`, rows must
-    be unit vectors under the identity map. `check` is called with each block and the index of its
-    first row, and raises if a row cannot be used; `on_rows` is called after each block with the
-    number of rows read so far. `zero_rows` counts all-zero samples; None maps them to the centre.
+    The samples are read in blocks of about 16 MiB; about five are in memory. `check` is called with
+    each block and the index of its first row, and raises if a row cannot be used; `on_rows` is
+    called after each block with the number of rows read so far. `zero_rows` counts all-zero
+    samples; None maps them to the centre.
 
     Without a map only `check` looks at the values.
 
     Raises `InputError`, which names the source and the row, if a row or an entry has no image under
-    the map, a norm is off by more than `UNIT_TOLERANCE`, or `check` refuses.
+    the map, or `check` refuses.
     """
     fingerprint = _Fingerprint(samples.is_sparse, samples.shape)
     zero_rows, (n_samples, dim) = ZeroRows() if zero_rows is None else zero_rows, samples.shape
@@ -79,8 +72,6 @@ def scan(
             with naming(samples.source, samples.feature_names):
                 if sphere_map is not None:
                     zeros += len(check_rows(sphere_map, block, done, zero_rows))
-                if unit and sphere_map == "identity":
-                    _check_unit(block, done)
                 if check is not None:
                     check(block, done)
             hashed.result()
@@ -141,14 +132,3 @@ class _Fingerprint:
         for stream in self._streams:
             whole.update(stream.digest())
         return whole.hexdigest()[: 2 * _DIGEST_BYTES]
-
-
-def _check_unit(block: Rows, first_row: int) -> None:
-    norms = row_norms(block)
-    wrong = np.flatnonzero(~(np.abs(norms - 1) <= UNIT_TOLERANCE))
-    if wrong.size:
-        raise InputError(
-            f"row {first_row + wrong[0]} (counted from 0) has norm {norms[wrong[0]]:.9g}, but the "
-            f"identity map needs unit rows (1 within {UNIT_TOLERANCE:g}): use the projective map "
-            "(--map projective, sphere_map='projective'), or for counts the hyperspherical one"
-        )

@@ -142,7 +142,6 @@ class Records(Sequences):
         return f"{self.source}: record {row} (counted from 0)"
 
     def _read(self) -> "Iterator[_Block]":
-        """Yield blocks of records."""
         read = _fasta if self.origin.suffix in FASTA else _fastq
         with self.origin.reading(), self.origin.open_text(newline=None) as text:
             yield from read(self, text)
@@ -164,7 +163,6 @@ def _open(origin: Origin, asked: Asked) -> Documents:
 
 
 def _line_labels(origin: Origin, asked: Asked) -> list[str]:
-    """Labels of a text file, one a line."""
     origin.refuse_key("one label a line")
     with origin.reading(), origin.open_text(newline=None) as text:
         lines = [line.removesuffix("\n") for line in text]
@@ -237,7 +235,6 @@ def _lines(text: TextIO) -> Iterator[tuple[str, bool, bool]]:
 
 
 def _line_ends(lines: list[str]) -> NDArray[np.int64]:
-    """Where lines end if they are joined."""
     return np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)))
 
 

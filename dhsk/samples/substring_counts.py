@@ -47,21 +47,8 @@ def spectrum_counts(
         - raw texts as `open_samples` reads them: `.jsonl`, a column of a table, a folder.
 
         Files may be compressed: `.fasta.gz`.
-    length
-        Number of letters of a substring; or the least and the largest, such as (0, 6) for the full
-        spectrum up to 6. See `Spectrum` for this and the other parameters.
-    letters
-        What a letter is: "any" character, "dna" for A, C, G and T (or U) alone in either case, or
-        "tokens" between blanks.
-    canonical
-        Whether a substring and its reverse complement are one feature; letters are then "dna".
-    min_df
-        Least number of strings with a substring: rarer ones are left out.
-    vocabulary
-        Substrings to count, such as those of a training set; None to count all.
-    n_features
-        Number of columns to which substrings are hashed, such as 2**16, where there are too many
-        to have one each; None counts exactly. The same substring has the same column everywhere.
+    length, letters, canonical, min_df, vocabulary, n_features
+        As for `Spectrum`; a vocabulary may be the substrings of a training set.
     progress
         Function that is called with `Progress` events of the letters that are read; True for bars.
 
@@ -102,7 +89,6 @@ def spectrum_counts(
 
 
 def _counted(source: str | os.PathLike[str] | Iterable[str], spectrum: Spectrum) -> TextSamples:
-    """Samples of strings in a file or in memory."""
     if isinstance(source, str | os.PathLike):
         samples = open_samples(source, vectorizer=spectrum)
         if isinstance(samples, TextSamples):

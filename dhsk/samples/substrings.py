@@ -68,7 +68,6 @@ class SubstringTable(Tally):
     def _numbered(
         self, letters: Letters, ends: NDArray[np.int64], skip: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Numbers of the substrings that end at the letters from `skip` on, see `Tally`."""
         self._widen(int(letters.max(initial=0)))
         most = (len(letters) + len(ends)) * (self.high - self.low + 1)
         codes, row_ends = np.empty((most, self._width), np.uint64), np.empty_like(ends)
@@ -119,7 +118,6 @@ class SubstringTable(Tally):
         return (words >> np.uint64(shift)) & np.uint64(mask)
 
     def _put(self, codes: Words, rows: Any, k: int, letters: NDArray[Any]) -> None:
-        """Write letter k of some codes."""
         per_word = _WORD // self.bits
         codes[rows, k // per_word] |= letters.astype(np.uint64) << np.uint64(
             self.bits * (k % per_word)

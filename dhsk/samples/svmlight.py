@@ -41,8 +41,7 @@ def _open(origin: Origin, asked: Asked) -> SvmlightSamples:
     """Open an svmlight file, and read it once for its shape.
 
     `n_features` is None for the largest index, as the file does not record it. Indices count from
-    1, unless an index 0 occurs. Raises `InputError` if a line cannot be parsed, or an index exceeds
-    `n_features`.
+    1, unless an index 0 occurs.
     """
     origin.refuse_key("the labels stand in the file itself")
     source, n_features = str(origin), asked.n_features
@@ -64,7 +63,6 @@ def _open(origin: Origin, asked: Asked) -> SvmlightSamples:
 
 
 def _labels(origin: Origin, _: Asked) -> Floats:
-    """Read the labels that begin the lines of an svmlight file, (n_samples,)."""
     origin.refuse_key("the labels begin its lines")
     labels = [y for _, y in _parsed(origin)]
     return np.concatenate(labels) if labels else np.empty(0)

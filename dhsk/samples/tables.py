@@ -1,6 +1,5 @@
 """Files of named columns: what tables of text, lines of JSON and Arrow's files share."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.samples.format import (
     Asked,
     Documents,
@@ -18,7 +17,6 @@ from dhsk.samples.format import (
 from dhsk.samples.names import listed_names, shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import known_features
-from dhsk.samples.zeros import frames_inside
 
 Row = TypeVar("Row")
 
@@ -220,9 +218,7 @@ def warn_of_twins(source: str, names: Sequence[str], kept: Iterable[int]) -> Non
         if len(found) > 1
     ]
     if twins:
-        warnings.warn(
+        warn(
             f"{source} has several columns of one name, counted from 0: {first_of(twins)}: rename "
             "all but one in the header, as pandas.read_csv(FILE).to_csv does, or leave out copies",
-            InputWarning,
-            stacklevel=frames_inside(),
         )

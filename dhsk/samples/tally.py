@@ -70,7 +70,6 @@ class Tally(ABC):
         return Found(pairs[: int(ends[-1]) if len(ends) else 0], ends)
 
     def _make_room(self) -> None:
-        """Make room for twice as many numbers."""
         self._totals, self._touched = (
             np.concatenate([part, np.zeros_like(part)]) for part in (self._totals, self._touched)
         )

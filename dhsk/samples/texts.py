@@ -135,7 +135,6 @@ def open_texts(documents: Documents, vectorizer: Vectorizer) -> TextSamples:
 
 
 def _refuse_empty(source: str, vectorizer: Vectorizer, size: int) -> NoReturn:
-    """Refuse texts without a feature, of so many words."""
     rarer, none = "give a smaller --min-df (min_df)", "words have two or more letters or digits"
     raise InputError(
         f"{source} has no word in {vectorizer.min_df} or more texts: {rarer if size else none}"

@@ -97,8 +97,7 @@ def _features_of(key: str) -> str | None:
 def _labels(opened: Opened, origin: Origin, _: Asked) -> NDArray[Any]:
     """Read labels, (n_samples,), whole: a vector, or a column as AnnData encodes it (`obs/COLUMN`).
 
-    A missing label is None. Raises `InputError` if there is no such column, or it has another
-    number of dimensions.
+    A missing label is None.
     """
     with opened(origin, None) as root:
         if hasattr(root, "shape"):

@@ -104,5 +104,4 @@ def _moments(block: Rows, weights: Floats | None) -> tuple[float, float, float]:
 
 
 def _total(values: Floats, weights: Floats | None) -> float:
-    """Weighted sum."""
     return float(values.sum() if weights is None else (values * weights).sum())

@@ -45,7 +45,6 @@ def _opened(origin: Origin, _: str | None) -> Iterator[Any]:
 
 
 def _store_of(folder: Place) -> Any:
-    """A folder as zarr opens it."""
     if not isinstance(folder, ObjectPath):
         return str(folder)
     from dhsk.samples.zarr_objects import ObjectFolder

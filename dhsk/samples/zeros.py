@@ -1,20 +1,15 @@
 """Samples that are all zero, which have no image on the sphere: the rule, a count, a warning."""
 
-import sys
-import warnings
 from threading import Lock
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
 from dhsk.arrays import Indices
-from dhsk.errors import InputError, ZeroRowsWarning
+from dhsk.errors import InputError, ZeroRowsWarning, warn
 
 ZeroRule: TypeAlias = Literal["center", "error"]
 """All-zero samples are mapped to the centre of the positive orthant, or refused."""
-
-_OWN: Final = ("dhsk", "sklearn", "click", "contextlib", "joblib", "concurrent")
-"""Packages whose frames a warning is not attributed to."""
 
 
 def parse_zero_rule(name: object) -> ZeroRule:
@@ -76,22 +71,9 @@ def warn_of_zero_rows(found: list[tuple[str, int, int]]) -> None:
     """
     counts = [f"{count:,} of {n:,} samples of {source}" for source, count, n in found if count]
     if counts:
-        warnings.warn(
+        warn(
             f"{' and '.join(counts)} are all zero: each takes the centre of the positive orthant, "
             "the same point for all; drop them, or refuse them with zero_rows='error' "
             "(--zero-rows error)",
             ZeroRowsWarning,
-            stacklevel=frames_inside(),
         )
-
-
-def frames_inside() -> int:
-    """Stack level, for `warnings.warn`, of the first frame outside this package and its callers."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and _package_of(frame) in _OWN:
-        frame, level = frame.f_back, level + 1
-    return level
-
-
-def _package_of(frame: Any) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -1,6 +1,5 @@
 """Folds of a cross-validation, and classes that have too few samples."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -11,11 +10,10 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
 from dhsk.arrays import Indices
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.results.asked import StratifiedFolds
 from dhsk.samples import check_labels
 from dhsk.samples.labels import is_absent
-from dhsk.samples.zeros import frames_inside
 
 Fold = tuple[Indices, Indices]
 """Training and test samples."""
@@ -185,12 +183,10 @@ def _check_sizes(classes: Classes, folds: int) -> None:
         )
     if few.size:
         found = [(name, int(counts[c])) for c, name in zip(few, classes.names[few], strict=True)]
-        warnings.warn(
+        warn(
             f"{sizes(found)} fewer samples than the {folds} folds: where all of a class are held "
             "out, the fold is trained without it and counts them as wrong; "
             f"min_class={folds} of StratifiedFolds (--min-class {folds}) leaves such classes out",
-            InputWarning,
-            stacklevel=frames_inside(),
         )
 
 

@@ -1,6 +1,5 @@
 """Input of a cross-validation: a Gram matrix, a precomputed array, or samples."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import blocks
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.execution.resources import Resources
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.operations import GramView
@@ -20,7 +19,6 @@ from dhsk.gram.storage.header import Header
 from dhsk.results.parts import SamplesSummary
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.maps import map_of
-from dhsk.samples.zeros import frames_inside
 
 Square: TypeAlias = GramMatrix | NDArray[Any] | Samples
 """A symmetric matrix, or samples that will have one."""
@@ -71,11 +69,9 @@ def _warn_of_order(X: Any, given: Mapping[str, Any]) -> None:
         if own is None or other is None or len(own) != len(other) or own.equals(other):
             continue
         if own.is_unique and set(own) == set(other):
-            warnings.warn(
+            warn(
                 f"{name} has the index of the samples in another order, but rows are paired by "
                 f"position: to pair them by the index give {name}.loc[X.{called}]",
-                InputWarning,
-                stacklevel=frames_inside(),
             )
 
 

@@ -12,6 +12,7 @@ from dhsk.errors import InputError
 from dhsk.execution.limits import core_count
 from dhsk.execution.threads import Threads
 from dhsk.kernels.base import whole_parameter
+from dhsk.kernels.centre import with_all_entries
 from dhsk.progress import counter
 from dhsk.results.low_rank import check_seed
 from dhsk.samples import SphereMap, apply_map, check_labels, open_samples, parse_sphere_map
@@ -124,7 +125,7 @@ def _check_sizes(names: NDArray[Any], counts: Indices, m: int) -> None:
 def _mapped(samples: Any, sphere_map: SphereMap) -> Rows:
     """All samples, checked and mapped, (N, dim)."""
     parts = numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES)))
-    return stacked([apply_map(sphere_map, part, first, compact=False) for first, part in parts])
+    return stacked([with_all_entries(apply_map(sphere_map, part, first)) for first, part in parts])
 
 
 def _clusterings(rows: Rows, m: int, seeds: list[np.random.Generator]) -> Iterator[Indices]:

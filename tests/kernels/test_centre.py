@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.kernels import inner_product, squared_norms
-from dhsk.kernels.centre import marked_rows, with_centres
+from dhsk.kernels.centre import marked_rows, with_all_entries, with_centres
 
 DIM = 29
 EMPTY = [0, 3, 4, 11]
@@ -25,8 +25,8 @@ def rows(rng):
 def three_forms(rows, dtype):
     """Dense; sparse with all entries of the centre; sparse with one that stands for it."""
     zero = np.array(EMPTY)
-    dense = with_centres(rows.copy(), zero, compact=True)
-    forms = [dense, *(with_centres(csr_array(rows), zero, compact=c) for c in (False, True))]
+    compact = with_centres(csr_array(rows), zero)
+    forms = [with_centres(rows.copy(), zero), with_all_entries(compact), compact]
     return [form.astype(dtype) for form in forms]
 
 

@@ -154,8 +154,6 @@ def test_sparse_images_are_those_of_dense_samples(dim: int, name: str) -> None:
     assert sparse.has_canonical_format
     assert (np.diff(sparse.indptr) <= most_entries(np.count_nonzero(X, axis=1), dim)).all()
     np.testing.assert_allclose(with_all_entries(sparse).toarray(), dense, rtol=0, atol=CLOSE)
-    whole = apply_map(name, sp.csr_array(X), compact=False)
-    np.testing.assert_allclose(whole.toarray(), dense, rtol=0, atol=CLOSE)
     for rows in (dense, sparse):
         for others in (dense, sparse):
             found = inner_product(rows, others)

@@ -5,9 +5,11 @@ from scipy.sparse import csr_array, save_npz
 from sklearn.datasets import dump_svmlight_file
 
 from dhsk.errors import InputError
+from dhsk.gram import compute_gram
+from dhsk.kernels.rows import UNIT_NORM_TOLERANCE
 from dhsk.samples import Scan, open_samples, scan
 from dhsk.samples import scan as scan_function
-from dhsk.samples.scan import UNIT_TOLERANCE, rows_within
+from dhsk.samples.scan import rows_within
 from dhsk.samples.zeros import ZeroRows
 
 X = np.abs(np.random.default_rng(5).normal(size=(11, 6)))
@@ -102,15 +104,16 @@ def test_scan_refuses_what_the_map_would(rows, layout):
 def test_unit_rows_are_checked(layout):
     """Under the identity map unit rows pass, also those rounded to float32, and others do not."""
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-    scan(open_samples(layout(unit)), "identity", unit=True)
-    scan(open_samples(layout(unit.astype(np.float32))), "identity", unit=True)
+    compute_gram(layout(unit), "cosine", sphere_map="identity")
+    compute_gram(layout(unit.astype(np.float32)), "cosine", sphere_map="identity")
     scan(open_samples(layout(3 * unit)), "identity")
-    for factor in (1 + 3 * UNIT_TOLERANCE, 1 - 3 * UNIT_TOLERANCE, 0.0, 1e-170, 1e308):
+    off = 3 * UNIT_NORM_TOLERANCE
+    for factor in (1 + off, 1 - off, 0.0, 1e-170, 1e308):
         wrong = unit.copy()
         wrong[6] *= factor
-        with pytest.raises(InputError, match=r"row 6 .* has norm .*1e-06.*--map projective"):
-            scan(open_samples(layout(wrong)), "identity", unit=True)
-    scan(open_samples(layout(3 * unit)), "projective", unit=True)
+        with pytest.raises(InputError, match=r"row 6 .* has (a )?norm .*1e-06.*--map projective"):
+            compute_gram(layout(wrong), "cosine", sphere_map="identity")
+    compute_gram(layout(3 * unit), "cosine", sphere_map="projective")
 
 
 def test_blocks_of_the_scan_are_bounded():
