@@ -141,13 +141,14 @@ class TableSamples(Samples):
 
     def _refuse_comma(self, column: int, place: tuple[int, str]) -> NoReturn:
         (row, value), name = place, self.table.names[column]
-        what, way = "a decimal comma: write decimal points", "sep=';', decimal=','"
-        if has_thousands(value, delimiter := opening_in(self.table.origin).delimiter):
-            sep = "" if delimiter == "," else f"sep={delimiter!r}, "
-            what, way = "with separators of thousands: leave them out", f"{sep}thousands=','"
+        what, way = "a decimal comma: write decimal points", "decimal=','"
+        if has_thousands(value, opening_in(self.table.origin).delimiter):
+            what, way = "with separators of thousands: leave them out", "thousands=','"
+        path = self.table.origin.path.name.partition(".")[0] + "_points.csv"
         raise InputError(
             f"{self.source}: row {row} (counted from 0) holds {shown(value)} in column "
-            f"{shown(name)}, {what}, as pandas.read_csv(FILE, {way}).to_csv does"
+            f"{shown(name)}, {what}, as {self.table.in_pandas(way)}.to_csv({path!r}, index=False) "
+            "does"
         )
 
     def _refuse_several(self, wrong: dict[int, tuple[int, str]], record: list[str]) -> NoReturn:

@@ -10,12 +10,20 @@ from itertools import chain, islice
 from typing import NoReturn, TextIO
 
 from dhsk.errors import InputError
-from dhsk.samples.dialect import LOOKED_AT, Opening, is_header, is_number, opening_of, records_of
+from dhsk.samples.dialect import (
+    LOOKED_AT,
+    Opening,
+    has_decimal_comma,
+    is_header,
+    is_number,
+    opening_of,
+    records_of,
+)
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin, packed
 from dhsk.samples.tables import HEAD, RUN, Table, in_runs
 
-TABLES = packed(".csv", ".tsv")
+TABLES = packed(".csv", ".tsv", ".dat", ".data")
 
 
 @dataclass(frozen=True)
@@ -47,10 +55,12 @@ class CsvTable(Table):
     def in_pandas(self, *options: str) -> str:
         """Call of pandas that reads the file, see `Table.in_pandas`."""
         begin = opening_in(self.origin)
+        sep = r"\s+" if begin.delimiter == " " else begin.delimiter
         own = [
-            *([] if begin.delimiter == "," else [f"sep={begin.delimiter!r}"]),
+            *([] if sep == "," else [f"sep={sep!r}"]),
             *([f"skiprows={begin.n_comments}"] if begin.n_comments else []),
             *([] if self.has_header else ["header=None"]),
+            *(["decimal=','"] if begin.decimal_commas else []),
         ]
         return f"pandas.read_csv({', '.join([repr(str(self.origin.path)), *own, *options])})"
 
@@ -108,14 +118,21 @@ class CsvTable(Table):
 def read_records(origin: Origin, skip: int = 0, *, strict: bool = False) -> Iterator[list[str]]:
     """Yield the fields of each nonblank line, after the first `skip`; `strict` as in `dialect`.
 
-    Comments above the table are left out, and a name of the first column that is missing is "".
+    Comments above the table are left out, a name of the first column that is missing is "", and
+    decimal commas are points.
     """
     with origin.reading(), origin.open_text() as text:
         begin = _opening(text, origin)
         reader = records_of(chain(begin.lines, text), begin.delimiter, strict=strict)
         records = (record for record in reader if record)
+        if begin.decimal_commas:
+            records = (list(map(_with_point, record)) for record in records)
         first = [["", *next(records)]] if begin.lacks_name else []
         yield from islice(chain(first, records), skip, None)
+
+
+def _with_point(field: str) -> str:
+    return field.replace(",", ".") if "," in field and has_decimal_comma(field) else field
 
 
 def opening_in(origin: Origin) -> Opening:

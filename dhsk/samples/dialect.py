@@ -12,7 +12,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import Final, NamedTuple
 
-DELIMITERS: Final = (",", ";", "\t", "|")
+DELIMITERS: Final = (",", ";", "\t", "|", " ")
 """Letters that may divide a table."""
 
 LOOKED_AT: Final = 20
@@ -48,6 +48,9 @@ _TRUTH: Final = {"true": 1.0, "false": 0.0}
 _THOUSANDS: Final = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
 
 _DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
+
+_MOST_OF_WORDS: Final = 0.5
+"""Largest share of numbers in rows that blanks do not divide: "New York", "sample 3"."""
 
 _LONGEST_COUNT: Final = 18
 """Most characters of a number that counts columns; Python refuses to convert thousands of them."""
@@ -125,6 +128,8 @@ class Opening(NamedTuple):
     delimiter: str
     lacks_name: bool
     """Whether the header has no name for the first column, with the names of rows, see below."""
+    decimal_commas: bool
+    """Whether numbers have a comma for the point: 1,5."""
 
 
 def opening_of(lines: Sequence[str], own: str) -> Opening:
@@ -136,9 +141,19 @@ def opening_of(lines: Sequence[str], own: str) -> Opening:
     whole = (k for k, n in enumerate(widths) if n >= max(2, widths[-1] - 1))
     n_comments = next(whole, 0)
     kept = lines[n_comments:]
-    return Opening(
-        kept, n_comments, delimiter, _lacks_name(_parsed(kept, delimiter), 1 + (delimiter == ","))
-    )
+    rows = _parsed(kept, delimiter)
+    lacks_name = _lacks_name(rows, 1 + (delimiter == ","))
+    commas = delimiter != "," and _has_decimal_commas(rows)
+    return Opening(kept, n_comments, delimiter, lacks_name, commas)
+
+
+def _has_decimal_commas(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether numbers have commas that are no separators of thousands, and none has a point."""
+    fields = [field for row in rows for field in row]
+    return any(
+        has_decimal_comma(f) and (_THOUSANDS.fullmatch(f) is None or f.lstrip("+- ")[0] == "0")
+        for f in fields
+    ) and not any("." in f and is_number(f) for f in fields)
 
 
 def _lacks_name(rows: Sequence[Sequence[str]], least: int = 2) -> bool:
@@ -157,14 +172,26 @@ def _lacks_name(rows: Sequence[Sequence[str]], least: int = 2) -> bool:
     )
 
 
+def is_of_numbers(lines: Sequence[str]) -> bool:
+    """Whether lines seem to be rows of a table, of numbers more than of words."""
+    begin = opening_of(lines, ",")
+    rows = _parsed(begin.lines, begin.delimiter)
+    return (_is_even(rows) or begin.lacks_name) and _are_numbers(rows)
+
+
+def _are_numbers(rows: Sequence[Sequence[str]]) -> bool:
+    return _share_of_numbers(rows[1:] or rows) > _MOST_OF_WORDS
+
+
 def _delimiter_of(lines: Sequence[str], own: str) -> str:
     """Find the delimiter of a table, one letter, from its first lines (see `read_records`).
 
     `own`, the delimiter of the extension, unless it gives one field per row, or different numbers
-    of fields, or commas are only in numbers such as 1,5. Otherwise the one of comma, semicolon, tab
-    and | that gives the same number of fields, two or more, in all rows, and the largest share of
-    numbers among them; the first of these if several do. Commas delimit a `.tsv` table only if that
-    gives numbers, as names are often written "Lee, Ann".
+    of fields, or commas are only in numbers such as 1,5. Otherwise the one of comma, semicolon,
+    tab, | and blank that gives the same number of fields, two or more, in all rows, and the largest
+    share of numbers among them; the first of these if several do. Commas delimit a `.tsv` table
+    only if that gives numbers, as names are often written "Lee, Ann"; blanks only if most fields
+    are numbers.
     """
     rows = {letter: _parsed(lines, letter) for letter in dict.fromkeys((own, *DELIMITERS))}
     if _is_even(rows[own]) and not (own == "," and _halves_numbers(rows)):
@@ -179,6 +206,8 @@ def _delimiter_of(lines: Sequence[str], own: str) -> str:
     }
     if own == "\t" and others.get(",") == 0:
         del others[","]
+    if " " in others and not _are_numbers(rows[" "]):
+        del others[" "]
     return max(others, key=lambda letter: others[letter], default=own)
 
 

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from io import BufferedReader, TextIOWrapper
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import TextIO
 
 from dhsk.errors import DhskError, InputError, SamplesChangedError, StoreError
@@ -166,9 +167,11 @@ class Origin:
                 except UnicodeDecodeError as error:
                     if marked:
                         raise
+                    own, stem = self.path.name, self.path.name.partition(".")[0]
+                    files = f"{quote(own)} > {quote(f'{stem}_utf8{self.suffix}')}"
                     raise _NotUtf8Error(
                         f"is not UTF-8 text (byte {error.object[error.start]:#x}): save it as "
-                        "UTF-8, as iconv -f WINDOWS-1252 -t UTF-8 does"
+                        f"UTF-8, as iconv -f WINDOWS-1252 -t UTF-8 {files} does"
                     ) from error
 
     def refuse_key(self, keyed: str) -> None:

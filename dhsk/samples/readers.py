@@ -85,7 +85,8 @@ def open_samples(
           are beside it, as 10x Genomics writes them, its columns are the samples; or their folder;
         - `.parquet`, `.feather`: columns of numbers, or `KEY`, a column of lists of numbers; needs
           pyarrow;
-        - `.csv`, `.tsv`: numbers with or without a header, separated by commas, semicolons or tabs.
+        - `.csv`, `.tsv`, `.dat`, `.data`: numbers with or without a header, separated by commas,
+          semicolons, tabs, `|` or blanks.
 
         or of raw texts, whose words are counted:
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
+from dhsk.samples.dialect import is_of_numbers
 from dhsk.samples.format import (
     SHOWN,
     Asked,
@@ -153,6 +154,8 @@ def _open(origin: Origin, asked: Asked) -> Documents:
     if words and origin.suffix in TEXT_FILES:
         return one_text(origin)
     if not isinstance(asked.vectorizer, Spectrum):
+        if is_of_numbers(_first_lines(origin)):
+            raise InputError(f"{origin.path} holds a table of numbers: name it .csv")
         raise InputError(
             f"{origin.path} holds strings: say how long the substrings are that are counted, as "
             "--spectrum 6 (vectorizer=dhsk.Spectrum(6))"
@@ -166,6 +169,8 @@ def _line_labels(origin: Origin, asked: Asked) -> list[str]:
     origin.refuse_key("one label a line")
     with origin.reading(), origin.open_text(newline=None) as text:
         lines = [line.removesuffix("\n") for line in text]
+    if lines and all(len(line) > 1 and line[0] == line[-1] == '"' for line in lines):
+        lines = [line[1:-1].replace('""', '"') for line in lines]  # as R's write.table does
     refuse_header(origin, lines, asked)
     return lines
 
@@ -349,10 +354,19 @@ _SHORT: Final = 40
 """Mean number of letters of a line below which it may be a label."""
 
 
+def _first_lines(origin: Origin) -> list[str]:
+    with origin.reading(), origin.open_text() as text:
+        return [line.strip() for line in islice(text, _LOOKED_AT)]
+
+
 def _describe_lines(origin: Origin) -> SamplesFile:
     """Labels, if most lines come again, and are short; else strings."""
-    with origin.reading(), origin.open_text() as text:
-        lines = [line.strip() for line in islice(text, _LOOKED_AT)]
+    lines = _first_lines(origin)
+    if is_of_numbers(lines):
+        path = str(origin.path)
+        table = quote(path[: -len(origin.suffix)] + origin.suffix.replace(".txt", ".csv"))
+        way = f"cp {quote(path)} {table}; dhsk info {table}"
+        return SamplesFile("a table of numbers", python=[way])
     kinds = list(dict.fromkeys(lines))
     if 1 < len(kinds) <= len(lines) // 2 and sum(map(len, lines)) < _SHORT * len(lines):
         said = f"{len(kinds):,} in the first {len(lines):,} lines: {listed(kinds, SHOWN)}"

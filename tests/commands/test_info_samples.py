@@ -106,7 +106,8 @@ def test_ids_are_words_that_all_differ(run: Any, here: None) -> None:
         assert line.split(maxsplit=1)[1] == words
         more = ("--kernel", "linear", "--C", "1", "--folds", "2", "--overwrite")
         assert run(*shlex.split(words)[1:], *more)[0] == DONE
-    table.assign(ash=[f"{k},5" for k in range(40)]).to_csv("c.csv", sep=";", index=False)
+    mixed = table.assign(ash=[f"{k},5" for k in range(40)], lime=[f"{k}.5" for k in range(40)])
+    mixed.to_csv("c.csv", sep=";", index=False)
     assert "numbers  ash with decimal commas: write points to keep them" in run("info", "c.csv")[1]
 
 
@@ -377,8 +378,8 @@ def test_tables_with_samples_in_columns_are_told(run: Any, here: None) -> None:
     assert "transpose" not in run("cv", "x.npy", *words)[2]
 
 
-def test_decimal_commas_everywhere_are_read_by_pandas(run: Any, here: None) -> None:
-    """The next line writes points; a column of zeros but for one value holds no labels."""
+def test_decimal_commas_are_numbers(run: Any, here: None) -> None:
+    """As of any table; a column of zeros but for one value holds no labels."""
     values = np.random.default_rng(0).random((40, 30)).round(3)
     values[:, 28], values[:, 29] = [0.5, 1.5] * 20, 0.0
     values[3, 29] = 0.5
@@ -390,13 +391,16 @@ def test_decimal_commas_everywhere_are_read_by_pandas(run: Any, here: None) -> N
     out = run("info", "excel.csv")[1]
     assert "labels   perhaps dx\n" in out
     assert "none: labels or predictions" not in out
-    line = (
-        "pandas.read_csv('excel.csv', sep=';', decimal=',').to_csv('excel_points.csv', index=False)"
-    )
-    assert out.endswith(f"next:   {line} in Python\n")
-    exec(line, {"pandas": pd})
-    out = run("info", "excel_points.csv")[1]
-    assert "--labels excel_points.csv:dx --id-column who --drop-column rare --out found\n" in out
+    assert "--labels excel.csv:dx --id-column who --drop-column rare --out found\n" in out
+
+
+def test_numbers_in_a_file_of_text_are_a_table(run: Any, here: None) -> None:
+    """As numpy.savetxt writes it; the line that comes next names it so."""
+    np.savetxt("x.txt", np.random.default_rng(0).random((40, 3)))
+    assert run("info", "x.txt")[1].endswith("next:   cp x.txt x.csv; dhsk info x.csv\n")
+    Path("y.txt").write_text("a\nb\n" * 20)
+    said = run("cv", "x.txt", "--labels", "y.txt", "--out", "o")[2]
+    assert "x.txt holds a table of numbers: name it .csv" in said
 
 
 def test_a_column_of_another_unit_is_named(run: Any, here: None) -> None:

@@ -122,6 +122,37 @@ def test_headers_are_told_from_samples(text, expected):
     assert is_header([line.split(delimiter) for line in text.splitlines()]) is expected
 
 
+AS_OTHERS_WRITE = {
+    "decimal commas": "a;b\n1,5;2\n-2;3,25e1\n",
+    "decimal commas after 0": "a;b\n1,5;2\n-2,000;32,5\n",
+    "decimal commas in tabs": "a\tb\n1,5\t2\n-2\t32,5\n",
+    "blanks": "a b\n1.5 2\n-2 32.5\n",
+    "aligned by blanks": "   a     b\n 1.5   2.0\n-2.0  32.5\n",
+    "R's write.table": '"a" "b"\n"1" 1.5 2\n"2" -2 32.5\n',
+    "R's write.csv2": '"a";"b"\n1,5;2\n-2;32,5\n',
+}
+
+
+@pytest.mark.parametrize("text", AS_OTHERS_WRITE.values(), ids=AS_OTHERS_WRITE)
+def test_numbers_are_read_as_other_programs_write_them(text, tmp_path):
+    """Commas for points, and blanks between fields."""
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    samples = open_samples(path)
+    assert samples.feature_names == ("a", "b")
+    (block,) = samples.blocks(9)
+    np.testing.assert_array_equal(block, [[1.5, 2], [-2, 32.5]])
+
+
+@pytest.mark.parametrize("suffix", [".data", ".dat.gz"])
+def test_tables_have_other_suffixes(suffix, tmp_path):
+    """As in the repository of UCI, and as numpy.savetxt writes them."""
+    X = np.random.default_rng(0).random((5, 3))
+    np.savetxt(tmp_path / f"x{suffix}", X)
+    (block,) = open_samples(tmp_path / f"x{suffix}").blocks(9)
+    np.testing.assert_array_equal(block, X)
+
+
 def test_no_sample_is_lost_above_a_column_of_classes(tmp_path):
     """A table that begins with a sample keeps it, and columns are named by their numbers."""
     path = tmp_path / "x.csv"

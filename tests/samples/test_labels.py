@@ -17,9 +17,11 @@ TABLE = "page,class,n\np1,course,3\np2,faculty,-1\np3,course,3\np4,staff,0\n"
 WORD_FILES = {
     "y.txt": "course\nfaculty\n course \nstaff\n",
     "y.txt.gz": "course\r\nfaculty\r\ncourse\r\nstaff",
+    "q.txt": '"course"\n"faculty"\n"course"\n"staff"\n',
     "y.csv": "course\nfaculty\ncourse\nstaff\n",
     "y.tsv": "class\ncourse\nfaculty\ncourse\nstaff\n",
     "z.csv:class": TABLE,
+    "z.data:class": TABLE,
     "z.csv.gz:class": TABLE,
 }
 NUMBER_FILES = {
@@ -129,7 +131,7 @@ BAD_FILES = {
     "length": ("y.txt", "1\n2\n", "2 labels for 3 samples"),
     "header and too few": ("y.csv", "class\n1\n2\n", "2 labels for 3 samples"),
     "empty file": ("y.csv", "", "0 labels for 3 samples"),
-    "unknown": ("y.dat", "1\n", r"unknown format \(\.dat\).*\.txt"),
+    "unknown": ("y.xyz", "1\n", r"unknown format \(\.xyz\).*\.txt"),
     "useless key": ("y.txt:k", "1\n", "has no parts"),
 }
 
