@@ -1,7 +1,7 @@
 """Engine that fits exact classifiers on the kernels of a grid."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from time import perf_counter
 from typing import Any, Final
@@ -41,7 +41,7 @@ from dhsk.solvers.problems import REST, MultiClass, members_of_classes
 from dhsk.solvers.sources import ArraySource
 from dhsk.solvers.together import PREFIX
 from dhsk.validation.cells import Cells, certificate, rows_of_kernel
-from dhsk.validation.engine import NO_MODEL, CvOptions, Needs
+from dhsk.validation.engine import NO_MODEL, CvOptions, Needs, TriedKernel
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import EIGENVALUES, FITS, PRODUCTS
 from dhsk.validation.input import describe, gram_plan
@@ -70,15 +70,6 @@ NOT_ASKED: Final = (
     "--eigenvalues computes them (in Python Output(eigenvalues=True))",
 )
 """Row of the plan of a grid of many samples."""
-
-
-@dataclass(frozen=True, eq=False)
-class TriedMatrix:
-    """Results of a kernel, and its matrix."""
-
-    matrix: KernelMatrix
-    C: list[float]
-    cells: Cells
 
 
 class ExactEngine:
@@ -156,7 +147,7 @@ class ExactEngine:
         """Less than 1 for linear kernels whose rows are in memory."""
         return ROWS_WORK if self._matrices.has_rows(kernel) else 1.0
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedMatrix]:
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
         """Try some kernels, or the precomputed matrix if there is one."""
         begin = perf_counter()
         for kernel in self._matrices.lacking(kernels):
@@ -168,20 +159,20 @@ class ExactEngine:
         remove_rows(self._stale)
         self._stale = None
         problems = [self._problem(one, grid.C, scale_C=scale_C) for one in matrices]
-        found: dict[int, TriedMatrix] = {}
+        found: dict[int, Cells] = {}
         before = self._rows
         C_scaled = tuple(grid.C) if scale_C else None
         for way, some in product(grid.ways, groups_of(problems)):
             own = [matrices[k] for k in some], [problems[k] for k in some]
             for number, cells in self._cells(KernelFits(way, *own, C_scaled, len(grid.ways))):
                 k = some[number]
-                earlier = found[k].cells if k in found else Cells([], [])
-                found[k] = TriedMatrix(matrices[k], list(problems[k].C), earlier.with_more(cells))
+                found[k] = found[k].with_more(cells) if k in found else cells
                 self._options.report.scored(cells.rows)
-                self._rows = [*before, *(row for k in sorted(found) for row in found[k].cells.rows)]
+                self._rows = [*before, *(row for k in sorted(found) for row in found[k].rows)]
                 if self._options.table is not None:
                     write_rows([*self._rows, *self._options.earlier], self._options.table)
-        return [found[k] for k in range(len(matrices))]
+        tried: list[Kernel | None] = [*kernels] or [None]
+        return [TriedKernel(tried[k], list(one.C), found[k]) for k, one in enumerate(problems)]
 
     def _problem(self, matrix: KernelMatrix, C: Sequence[float], *, scale_C: bool) -> MatrixProblem:
         """Dual problem of a kernel: its matrix in units, and its values of C."""
@@ -336,22 +327,21 @@ class ExactEngine:
                     self._blocks[key].load()
         return replace(problem, source=GramSource(source.G, self._blocks[key]))
 
-    def unfitted(self, kernel: Kernel, rank: int | None) -> TriedMatrix:
-        """The matrix of a kernel, without fits."""
-        del rank
-        (matrix,) = self._matrices.of([kernel])
-        return TriedMatrix(matrix, [], Cells([], []))
+    def _matrix_of(self, tried: TriedKernel) -> KernelMatrix:
+        (matrix,) = self._matrices.of([] if tried.kernel is None else [tried.kernel])
+        return matrix
 
     def refit(
-        self, winner: TriedMatrix, C: float, multi_class: MultiClass
+        self, winner: TriedKernel, C: float, multi_class: MultiClass
     ) -> tuple[Any, Certificate]:
         """Fit one cell on all samples; a precomputed matrix, without samples, raises InputError."""
-        if not isinstance(winner.matrix.source, GramSource):
+        matrix = self._matrix_of(winner)
+        if not isinstance(matrix.source, GramSource):
             raise InputError(NO_MODEL)
-        G, problem = winner.matrix.source.G, self._grid.problem(C, multi_class)
-        weights, one = problem.fold_weights, in_units(winner.matrix, [C])
-        name = self._problem_name(name_of(self._grid, weights, [[]]), one, winner.matrix, None)
-        fits = KernelFits(multi_class, [winner.matrix], [replace(one, name=name)], None, 1)
+        G, problem = matrix.source.G, self._grid.problem(C, multi_class)
+        weights, one = problem.fold_weights, in_units(matrix, [C])
+        name = self._problem_name(name_of(self._grid, weights, [[]]), one, matrix, None)
+        fits = KernelFits(multi_class, [matrix], [replace(one, name=name)], None, 1)
         solver = self._solver(weights, fits)
         row_map = RowMap(G.kernel, parse_sphere_map(G.sphere_map))
         (model,), solved = fit_models(problem, row_map, solver, G.staged_rows)
@@ -368,14 +358,14 @@ class ExactEngine:
         self._forget_layout()
         return model, certificate(solver.pairs(), self._with_balls(solver, 0, solved), 0)
 
-    def among(self, winner: TriedMatrix, members: Indices) -> NDArray[Any]:
+    def among(self, winner: TriedKernel, members: Indices) -> NDArray[Any]:
         """Values of the winner's kernel among some samples."""
-        return winner.matrix.source.block(members)[:, : len(members)]
+        return self._matrix_of(winner).source.block(members)[:, : len(members)]
 
-    def facts(self, winner: TriedMatrix) -> RunFacts:
+    def facts(self, winner: TriedKernel) -> RunFacts:
         """Samples, plan, leading eigenvalues and trace of the winner's matrix."""
-        source, made = winner.matrix.source, self._matrices.made
-        plan = self._plan_on_rows if winner.matrix.on_rows else self._plan
+        matrix, made = self._matrix_of(winner), self._matrices.made
+        source, plan = matrix.source, self._plan_on_rows if matrix.on_rows else self._plan
         values, exact = np.empty(0), False
         gram = gram_plan(made or self._matrices.square, self._resources)
         if self._way is not None:

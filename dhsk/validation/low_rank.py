@@ -1,7 +1,7 @@
 """Cross-validation on features of low rank: every kernel at every rank, all folds and C at once."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import ceil
 from time import perf_counter
 from typing import Any
@@ -37,7 +37,7 @@ from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
 from dhsk.solvers.problems import MultiClass
 from dhsk.validation.cells import Cells, names_of
-from dhsk.validation.engine import CvOptions, Needs
+from dhsk.validation.engine import CvOptions, Needs, TriedKernel
 from dhsk.validation.fold_fits import FoldFits, positives
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import FITS
@@ -61,17 +61,6 @@ def checked(low_rank: LowRank | None, square: Square) -> LowRank | None:
     if not low_rank.method:
         raise InputError(f"selection must be one of {', '.join(SELECTIONS)}, not indices")
     return low_rank.checked()
-
-
-@dataclass(frozen=True)
-class Tried:
-    """Results of a kernel at one rank."""
-
-    kernel: Kernel
-    rank: int
-    C: list[float]
-    cells: Cells
-    trace: float
 
 
 class LowRankEngine:
@@ -121,7 +110,7 @@ class LowRankEngine:
         del kernel
         return 1.0
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[Tried]:
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
         """Try some kernels, each at every rank."""
         begin, told = perf_counter(), self._options.report
         for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
@@ -148,14 +137,17 @@ class LowRankEngine:
                     write_rows([*self._rows, *self._options.earlier], self._options.table)
         return found
 
-    def _row_map(self, kernel: Kernel) -> RowMap:
+    def _row_map(self, kernel: Kernel | None) -> RowMap:
         """Map of a kernel's samples: the one of the user if the kernel is spherical."""
+        assert kernel is not None  # of samples
         wanted = self._map if kernel.spherical else "identity"
         dtype = "float32" if takes_float32(kernel) else "float64"
         chosen = check_kernels([kernel], [self._samples], wanted, dtype)
         return RowMap(kernel, chosen, dtype, self._zero_rows)
 
-    def _try(self, kernel: Kernel, rank: int, fingerprint: str, grid: Grid, scale_C: bool) -> Tried:
+    def _try(
+        self, kernel: Kernel, rank: int, fingerprint: str, grid: Grid, scale_C: bool
+    ) -> TriedKernel:
         """Results of one kernel at one rank, from a checkpoint if there is one."""
         row_map = self._row_map(kernel)
         how = asdict(replace(self._low_rank, rank=rank))
@@ -174,7 +166,7 @@ class LowRankEngine:
             Checkpoint(self._options.journal, LANDMARKS).remove()
         else:
             cells, entry = kept
-        return Tried(kernel, rank, entry["C"], cells, entry["trace"])
+        return TriedKernel(kernel, entry["C"], cells, rank, entry["trace"])
 
     def _fit(
         self, row_map: RowMap, rank: int, grid: Grid, scale_C: bool, kept: Checkpoint
@@ -233,18 +225,14 @@ class LowRankEngine:
             self._plan.append(("memory", plan.need.words))
         return made
 
-    def unfitted(self, kernel: Kernel, rank: int | None) -> Tried:
-        """A kernel at one rank, without fits."""
-        assert rank is not None  # cells of low rank have one
-        return Tried(kernel, rank, [], Cells([], []), 0.0)
-
     def refit(
-        self, winner: Tried, C: float, multi_class: MultiClass
+        self, winner: TriedKernel, C: float, multi_class: MultiClass
     ) -> tuple[LowRankModel, Certificate]:
         """Fit one cell on all samples; the same seed chooses the same landmarks."""
         del multi_class  # always of each class against the rest
         begin, grid = perf_counter(), self._grid
         row_map = self._row_map(winner.kernel)
+        assert winner.rank is not None  # cells of low rank have one
         how = replace(self._low_rank, rank=winner.rank)
         where, problem = replace(self._where, report=self._options.report), grid.problem(C)
         model = train_low_rank(problem, self._samples, row_map, how, where, seed=self._seed)
@@ -258,12 +246,12 @@ class LowRankEngine:
             gradient=float(found.relative.max()),
         )
 
-    def among(self, winner: Tried, members: Indices) -> NDArray[Any]:
+    def among(self, winner: TriedKernel, members: Indices) -> NDArray[Any]:
         """Values of the winner's kernel among some samples, which are read once more."""
-        rows = self._row_map(winner.kernel).some_of(self._samples, members)
-        return winner.kernel.of_rows(rows)
+        row_map = self._row_map(winner.kernel)
+        return row_map.kernel.of_rows(row_map.some_of(self._samples, members))
 
-    def facts(self, winner: Tried) -> RunFacts:
+    def facts(self, winner: TriedKernel) -> RunFacts:
         """Samples, plan and trace; no eigenvalues are computed."""
         assert self._scan is not None  # `run` was called
         sphere_map = self._row_map(winner.kernel).sphere_map

@@ -384,9 +384,9 @@ def _was_worse(
     return sizes.paired(scores[cell.penalty], scores[nearest]).is_sure
 
 
-def _named(tried: Any, prefix: str) -> TriedKernel:
+def _named(tried: TriedKernel, prefix: str) -> TriedKernel:
     """The results of a kernel, under the name of its map."""
-    return replace(tried, cells=tried.cells.named(prefix)) if prefix else tried  # type: ignore[no-any-return]
+    return replace(tried, cells=tried.cells.named(prefix)) if prefix else tried
 
 
 def rows_of(tried: Sequence[TriedKernel]) -> list[Row]:
