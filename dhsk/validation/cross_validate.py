@@ -220,6 +220,7 @@ def cross_validate(
         SPREAD_C if scale_C else DEFAULT_C if C is None else C, tol=fit.tol,
         class_weight=class_weight, sample_weight=sample_weight, scoring=scoring or "accuracy",
     )  # fmt: skip
+    grid = replace(grid, in_spreads=scale_C)
     if low_rank is None:
         grid = replace(grid, ways=ways_of(multi_class, len(grid.classes), search=look))
     maps = Maps.of(sphere_map, square, grid, default=default)
@@ -243,7 +244,7 @@ def cross_validate(
         runs = make_runs(maps, square, grid, kernels_on, make)
         cost = partial(cost_of, runs, square, grid, options, low_rank, rounds, look=look)
         tell_cost(partial(with_methods, cost, square, asked))
-        halving = Halving(rounds, maps, square, grid, kernels_on, make, scale_C)
+        halving = Halving(rounds, maps, square, grid, kernels_on, make)
         runs, halved = halving.run(runs, look=look)
         look_back(square, groups)
         winner, scores = _scores(grid, runs.tried, taken.choose)

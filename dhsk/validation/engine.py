@@ -86,8 +86,8 @@ class Engine(Protocol):
     def relative_work(self, kernel: Kernel) -> float:
         """About the time of a kernel's fits, that of most kernels being 1."""
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
-        """Try some kernels; `scale_C` divides C by the spread of the samples.
+    def run(self, kernels: Sequence[Kernel], grid: Grid) -> Sequence[TriedKernel]:
+        """Try some kernels.
 
         `grid` is the one that the engine was made with, or differs from it in C, and in which fits
         of several classes are tried.

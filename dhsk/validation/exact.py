@@ -30,7 +30,7 @@ from dhsk.models.pair_fits import DECISIONS, PairSolver
 from dhsk.models.pair_tasks import MatrixProblem, PairFits
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place
-from dhsk.results.columns import Certificate, KernelColumns, Row
+from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.ball import balls_about_few
@@ -147,7 +147,7 @@ class ExactEngine:
         """Less than 1 for linear kernels whose rows are in memory."""
         return ROWS_WORK if self._matrices.has_rows(kernel) else 1.0
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
+    def run(self, kernels: Sequence[Kernel], grid: Grid) -> Sequence[TriedKernel]:
         """Try some kernels, or the precomputed matrix if there is one."""
         begin = perf_counter()
         for kernel in self._matrices.lacking(kernels):
@@ -158,10 +158,10 @@ class ExactEngine:
         self.prepared += perf_counter() - begin
         remove_rows(self._stale)
         self._stale = None
-        problems = [self._problem(one, grid.C, scale_C=scale_C) for one in matrices]
+        problems = [self._problem(one, grid) for one in matrices]
         found: dict[int, Cells] = {}
         before = self._rows
-        C_scaled = tuple(grid.C) if scale_C else None
+        C_scaled = grid.C if grid.in_spreads else None
         for way, some in product(grid.ways, groups_of(problems)):
             own = [matrices[k] for k in some], [problems[k] for k in some]
             for number, cells in self._cells(KernelFits(way, *own, C_scaled, len(grid.ways))):
@@ -174,16 +174,16 @@ class ExactEngine:
         tried: list[Kernel | None] = [*kernels] or [None]
         return [TriedKernel(tried[k], list(one.C), found[k]) for k, one in enumerate(problems)]
 
-    def _problem(self, matrix: KernelMatrix, C: Sequence[float], *, scale_C: bool) -> MatrixProblem:
+    def _problem(self, matrix: KernelMatrix, grid: Grid) -> MatrixProblem:
         """Dual problem of a kernel: its matrix in units, and its values of C."""
-        problem, C_scaled = in_units(matrix, C), None
-        if scale_C:
+        problem = in_units(matrix, grid.C)
+        if grid.in_spreads:
             columns = SPREAD_COLUMNS if self._way or matrix.on_rows else None
             with self._options.report.reading_values():
                 spread = problem.unit * spread_of(problem.source, columns)
-            C_scaled = C
-            problem = replace(problem, C=tuple(scaled(C_scaled, spread)))
-        name = self._problem_name(self._name, problem, matrix, C_scaled)
+            grid = grid.divided(scaled(grid.C, spread))
+            problem = replace(problem, C=tuple(grid.C))
+        name = self._problem_name(self._name, problem, matrix, grid.C_scaled)
         return replace(problem, name=name)
 
     def _problem_name(
@@ -222,7 +222,7 @@ class ExactEngine:
         with told.part(FITS, span=columns * work):
             for k, solved in solver.solved(missing):
                 with told.part(DECISIONS, columns / fits.ways):
-                    cells = self._scored(solver, k, solved, fits.names(k), fits.C_scaled)
+                    cells = self._scored(solver, k, solved, fits)
                 self._kept.put(problems[k].name, *cells.entry())
                 solver.forget(k)  # the rows take the place of the fits
                 yield k, cells
@@ -251,19 +251,12 @@ class ExactEngine:
 
         return advance
 
-    def _scored(
-        self,
-        solver: PairSolver,
-        k: int,
-        fits: PairFits,
-        names: KernelColumns,
-        C_scaled: Sequence[float] | None,
-    ) -> Cells:
+    def _scored(self, solver: PairSolver, k: int, solved: PairFits, fits: KernelFits) -> Cells:
         """Score the fits of a kernel on the samples that each fold holds out."""
-        grid = replace(self._grid, C=list(solver.problems[k].C))
-        decisions = solver.held_out(k, fits, [test for _, test in grid.folds])
-        solved = self._with_balls(solver, k, fits)
-        return rows_of_kernel(decisions, grid, solver.pairs(k), solved, names, C_scaled)
+        grid = replace(self._grid, C=list(solver.problems[k].C), C_scaled=fits.C_scaled)
+        decisions = solver.held_out(k, solved, [test for _, test in grid.folds])
+        solved = self._with_balls(solver, k, solved)
+        return rows_of_kernel(decisions, grid, solver.pairs(k), solved, fits.names(k))
 
     def _solver(self, weights: Floats, fits: KernelFits) -> PairSolver:
         """Solver of all problems on some matrices."""

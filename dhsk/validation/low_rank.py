@@ -110,7 +110,7 @@ class LowRankEngine:
         del kernel
         return 1.0
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
+    def run(self, kernels: Sequence[Kernel], grid: Grid) -> Sequence[TriedKernel]:
         """Try some kernels, each at every rank."""
         begin, told = perf_counter(), self._options.report
         for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
@@ -130,7 +130,7 @@ class LowRankEngine:
             for rank in self._low_rank.ranks:
                 told.trying(names_of(kernel, self._samples.shape[1]).label, f", rank {rank}")
                 with told.part(FITS, grid.columns):
-                    found.append(self._try(kernel, rank, self._scan.fingerprint, grid, scale_C))
+                    found.append(self._try(kernel, rank, self._scan.fingerprint, grid))
                 told.scored(found[-1].cells.rows)
                 self._rows += found[-1].cells.rows
                 if self._options.table is not None:
@@ -145,22 +145,20 @@ class LowRankEngine:
         chosen = check_kernels([kernel], [self._samples], wanted, dtype)
         return RowMap(kernel, chosen, dtype, self._zero_rows)
 
-    def _try(
-        self, kernel: Kernel, rank: int, fingerprint: str, grid: Grid, scale_C: bool
-    ) -> TriedKernel:
+    def _try(self, kernel: Kernel, rank: int, fingerprint: str, grid: Grid) -> TriedKernel:
         """Results of one kernel at one rank, from a checkpoint if there is one."""
         row_map = self._row_map(kernel)
         how = asdict(replace(self._low_rank, rank=rank))
         how |= {"seed": self._seed, "dtype": row_map.dtype}
         key = [kernel.to_spec(), fingerprint, row_map.sphere_map, how]
         folds = [test.tolist() for _, test in grid.folds]
-        rest = [folds, grid.tol, grid.scoring.key, grid.C, scale_C]
+        rest = [folds, grid.tol, grid.scoring.key, grid.C, grid.in_spreads]
         weights = np.vstack([grid.all_weights, grid.weights])
         name = digest_of("low rank 2", key, grid.y, weights, *rest)
         kept = self._kept.get(name, lambda kept: (Cells.of_entry(kept), kept["rest"]))
         if kept is None:
             fits = self._kept.within(f"{name}-")
-            cells, entry = self._fit(row_map, rank, grid, scale_C, fits)
+            cells, entry = self._fit(row_map, rank, grid, fits)
             self._kept.put(name, *cells.entry(entry))
             fits.remove()
             Checkpoint(self._options.journal, LANDMARKS).remove()
@@ -169,7 +167,7 @@ class LowRankEngine:
         return TriedKernel(kernel, entry["C"], cells, rank, entry["trace"])
 
     def _fit(
-        self, row_map: RowMap, rank: int, grid: Grid, scale_C: bool, kept: Checkpoint
+        self, row_map: RowMap, rank: int, grid: Grid, kept: Checkpoint
     ) -> tuple[Cells, dict[str, Any]]:
         """Fit all folds and C of a kernel; return what its checkpoint holds beside the cells.
 
@@ -180,8 +178,9 @@ class LowRankEngine:
         plan = self._plan_of(row_map, rank) if here else None
         with run.part("approximation", 1.0):
             made = self._approximate(row_map, rank, plan, run)
-        C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)
-        check_factors(C, grid.weights)
+        if grid.in_spreads:
+            grid = grid.divided(scaled(grid.C, _spread(made, len(grid.y))))
+        check_factors(grid.C, grid.weights)
         self.prepared += perf_counter() - begin
         names = names_of(row_map.kernel, self._samples.shape[1])
         names = replace(names, rank=rank, trace_error=made.trace_error)
@@ -195,8 +194,7 @@ class LowRankEngine:
             run=run,
             entries=kept,
         )
-        cells = fits.cells(C, names, grid.C if scale_C else None)
-        return cells, {"C": C, "trace": made.trace}
+        return fits.cells(names), {"C": grid.C, "trace": made.trace}
 
     def _plan_of(self, row_map: RowMap, rank: int) -> Share:
         """Memory of this process, and of workers."""

@@ -74,24 +74,25 @@ class WeightedEngine:
         self._begin()
         return self._engines[0].relative_work(kernel)
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
-        """Try some kernels; `scale_C` divides C by the spread under the weights of fold 0."""
-        return [one for kernel in kernels for one in self._try(kernel, scale_C, grid)]
+    def run(self, kernels: Sequence[Kernel], grid: Grid) -> Sequence[TriedKernel]:
+        """Try some kernels; the spread is that under the weights of fold 0."""
+        return [one for kernel in kernels for one in self._try(kernel, grid)]
 
-    def _try(self, kernel: Kernel, scale_C: bool, grid: Grid) -> list[TriedKernel]:
+    def _try(self, kernel: Kernel, grid: Grid) -> list[TriedKernel]:
         """Results of a kernel, at each rank if it is of low rank."""
         self._begin()
         with self._told.within(fold=0):
-            firsts = self._engines[0].run([kernel], scale_C=scale_C, grid=_fold(grid, 0))
+            firsts = self._engines[0].run([kernel], _fold(grid, 0))
         return [self._others(kernel, first, grid) for first in firsts]
 
     def _others(self, kernel: Kernel, first: TriedKernel, grid: Grid) -> TriedKernel:
         """Add the other folds to the first one, at the same C."""
+        grid = replace(grid, C=first.C, in_spreads=False)
         C_scaled = {row.C: row.C_scaled for row in first.cells.rows}
         parts = [first.cells]
         for fold, engine in enumerate(self._engines[1:], start=1):
             with self._told.within(fold=fold):
-                own = engine.run([kernel], scale_C=False, grid=_fold(grid, fold).at(first.C))
+                own = engine.run([kernel], _fold(grid, fold))
             parts.append(next(one.cells for one in own if one.rank == first.rank))
         # It is a column of the cell, which is one over all folds: the worst.
         errors = [error for one in parts if (error := one.rows[0].trace_error) is not None]
