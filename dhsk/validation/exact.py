@@ -15,7 +15,6 @@ from dhsk.execution.checkpoint import NOWHERE, Checkpoint, digest_of
 from dhsk.execution.memory import Share
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
-from dhsk.execution.workers import executor_of, resources_of
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.plan import make_plan
 from dhsk.gram.row_map import RowMap
@@ -85,7 +84,7 @@ class ExactEngine:
         self._matrices = matrices
         self._grid = grid
         self._options = options
-        self._resources = resources_of(options.client, options.memory)
+        self._resources = options.resources
         self._kept = Checkpoint(options.journal)
         self._rows: list[Row] = []
         self._blocks: dict[tuple[Place, Kernel], ClassBlocks] = {}
@@ -271,7 +270,7 @@ class ExactEngine:
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
         executor: Executor = Threads(plan.at_once, plan.at_once if plan.shared else None)
         if not local:
-            executor = executor_of(self._options.client, plan.window)
+            executor = self._options.executor(plan.window)
         entries = Checkpoint(self._options.journal, PREFIX)
         if not balls:  # the largest sets decide last bits: they are those of the first call
             self._layout = digest_of([one.name for one in problems], self._options.memory)

@@ -86,10 +86,6 @@ class LowRankEngine:
         self._low_rank = low_rank
         self._grid = grid
         self._options = options
-        # It keeps whole kernels.
-        self._where = Run(
-            options.memory, options.client, journal=options.journal, scratch=options.scratch
-        )
         self._kept = Checkpoint(options.journal)
         self._seed = low_rank.random_state
         self._scan: Scan | None = None
@@ -117,7 +113,7 @@ class LowRankEngine:
             own = [kernel for kernel in kernels if self._row_map(kernel).sphere_map == sphere_map]
             before = self._zero_rows.count
             data = Data([self._samples], own, sphere_map, self._zero_rows)
-            (self._scan,) = data.scan(replace(self._where, report=told))
+            (self._scan,) = data.scan(self._options)
             if not before:
                 self._zero_rows.warn(self._samples.source, self._samples.shape[0])
             self._checked.add(sphere_map)
@@ -204,7 +200,7 @@ class LowRankEngine:
             RowsShape.of_samples(self._samples, row_map.dtype),
             m,
             len(positives(len(grid.classes))) * len(grid.C),
-            self._where.allowance,
+            self._options.allowance,
             len(grid.folds),
             on_device=computed_on_device(self._samples, row_map, m),
         )
@@ -213,10 +209,11 @@ class LowRankEngine:
         self, row_map: RowMap, rank: int, plan: Share | None, report: OnProgress
     ) -> Approximation:
         how = replace(self._low_rank, rank=rank)
-        where = replace(self._where, report=report)
+        run: Run = self._options
+        run = replace(run, report=report)
         mark = None if self._scan is None else self._scan.fingerprint
         made = approximate(
-            self._samples, row_map, how, where, plan, seed=self._seed, fingerprint=mark
+            self._samples, row_map, how, run, plan, seed=self._seed, fingerprint=mark
         )
         self._plan = [("features", made.tier)]
         if plan is not None:
@@ -232,8 +229,8 @@ class LowRankEngine:
         row_map = self._row_map(winner.kernel)
         assert winner.rank is not None  # cells of low rank have one
         how = replace(self._low_rank, rank=winner.rank)
-        where, problem = replace(self._where, report=self._options.report), grid.problem(C)
-        model = train_low_rank(problem, self._samples, row_map, how, where, seed=self._seed)
+        problem = grid.problem(C)
+        model = train_low_rank(problem, self._samples, row_map, how, self._options, seed=self._seed)
         found = model.certificates
         return model, Certificate(
             seconds=perf_counter() - begin,
