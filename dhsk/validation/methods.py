@@ -2,10 +2,10 @@
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from importlib import import_module
-from queue import SimpleQueue
 from threading import Lock, Thread
 from time import perf_counter
 from typing import Any, Final
@@ -242,16 +242,13 @@ def in_background(task: Callable[[], Any]) -> Any:
 
     The thread is a daemon: a process that ends does not wait for it either.
     """
-    done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+    done: Future[Any] = Future()
 
     def run() -> None:
         try:
-            done.put((task(), None))
+            done.set_result(task())
         except BaseException as error:  # noqa: BLE001  # it is raised on the thread that waits
-            done.put((None, error))
+            done.set_exception(error)
 
     Thread(target=run, name="dhsk-baseline", daemon=True).start()
-    result, error = done.get()
-    if error is not None:
-        raise error
-    return result
+    return done.result()
