@@ -282,7 +282,7 @@ class Stages:
                 len(self.grid.C) * ahead + later,
             )
             tried = self.engine.run(kernels, grid)
-        found = [_named(one, self.prefix) for one in tried]
+        found = [replace(one, cells=one.cells.named(self.prefix)) for one in tried]
         self.tried += found
         return found
 
@@ -374,11 +374,6 @@ def _was_worse(
     if not {nearest, cell.penalty} <= scores.keys():
         return False
     return sizes.paired(scores[cell.penalty], scores[nearest]).is_sure
-
-
-def _named(tried: TriedKernel, prefix: str) -> TriedKernel:
-    """The results of a kernel, under the name of its map."""
-    return replace(tried, cells=tried.cells.named(prefix)) if prefix else tried
 
 
 def rows_of(tried: Sequence[TriedKernel]) -> list[Row]:

@@ -4,7 +4,6 @@ import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from dhsk.results.paired import FoldSizes
 from dhsk.samples import open_samples
 from dhsk.samples.taken import taken
 from dhsk.validation.cells import Cells
+from dhsk.validation.engine import TriedKernel
 from dhsk.validation.folds import divide
 from dhsk.validation.grid import Grid, make_grid
 from dhsk.validation.grid_progress import GridProgress
@@ -197,7 +197,7 @@ class Scored:
         """Cells of a kernel at the values of C of the grid."""
         rows = [row for C in grid.C for row in rows_of("cosine", C, self.scores[C])]
         rows = [replace(row, C_scaled=row.C) for row in rows]
-        return [SimpleNamespace(kernel=kernels[0], C=list(grid.C), cells=Cells(rows, []))]
+        return [TriedKernel(kernels[0], list(grid.C), Cells(rows, []))]
 
 
 TOP = tuple(score + 0.02 for score in BEST)
