@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 from dhsk.report import low_rank
 from dhsk.report.drawing import apart
@@ -22,7 +21,7 @@ from dhsk.report.words import (
     two_digits,
     whole,
 )
-from dhsk.results.baselines import Baseline
+from dhsk.results.baselines import HOMES, Baseline
 from dhsk.results.columns import Cell, grouped
 from dhsk.results.parts import Results
 
@@ -75,31 +74,14 @@ def common_method(results: Results, baseline: Baseline) -> list[str]:
     ]
 
 
-_HOMES: Final = {
-    "ComplementNB": "sklearn.naive_bayes",
-    "FunctionTransformer": "sklearn.preprocessing",
-    "HistGradientBoostingClassifier": "sklearn.ensemble",
-    "LinearSVC": "sklearn.svm",
-    "LogisticRegression": "sklearn.linear_model",
-    "Normalizer": "sklearn.preprocessing",
-    "RandomForestClassifier": "sklearn.ensemble",
-    "SimpleImputer": "sklearn.impute",
-    "StandardScaler": "sklearn.preprocessing",
-    "SVC": "sklearn.svm",
-    "TfidfTransformer": "sklearn.feature_extraction.text",
-    "make_pipeline": "sklearn.pipeline",
-}
-"""Modules of the names in the code of common methods."""
-
-
 def _imports(made: str) -> list[str]:
     """Return the lines that import what an expression names."""
     words = set(re.findall(r"\w+", made))
     modules = {"dhsk": "import dhsk", "np": "import numpy as np"}
     lines = [line for name, line in modules.items() if name in words]
     found = {
-        module: [n for n, own in _HOMES.items() if own == module and n in words]
-        for module in sorted(set(_HOMES.values()))
+        module: [n for n, own in HOMES.items() if own == module and n in words]
+        for module in sorted(set(HOMES.values()))
     }
     return lines + [f"from {m} import {', '.join(names)}" for m, names in found.items() if names]
 

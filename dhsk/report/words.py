@@ -153,14 +153,7 @@ def penalty_words(point: GridPoint) -> str:
 
 def kernel_words(cell: Cell) -> str:
     """Return the kernel with its parameter: heat kernel at time scale 1."""
-    family, rest = (
-        cell.kernel.removesuffix(ONE_VS_REST),
-        ONE_VS_REST if is_rest(cell.kernel) else "",
-    )
-    if cell.time_scale is not None:
-        return f"{family} kernel at time scale {cell.time_scale:g}{rest}"
-    if cell.time is not None:
-        return f"{family} kernel at time {cell.time:g}{rest}"
-    if cell.sigma is not None:
-        return f"{family} kernel with sigma {cell.sigma:g}{rest}"
-    return f"{family} kernel{rest}"
+    rest = ONE_VS_REST if is_rest(cell.kernel) else ""
+    given = {"at time scale": cell.time_scale, "at time": cell.time, "with sigma": cell.sigma}
+    said = next((f" {words} {value:g}" for words, value in given.items() if value is not None), "")
+    return f"{cell.kernel.removesuffix(ONE_VS_REST)} kernel{said}{rest}"

@@ -8,6 +8,22 @@ import numpy as np
 from dhsk.results.columns import grouped
 from dhsk.results.paired import PairedDifference, deviation
 
+HOMES: Final = {
+    "ComplementNB": "sklearn.naive_bayes",
+    "FunctionTransformer": "sklearn.preprocessing",
+    "HistGradientBoostingClassifier": "sklearn.ensemble",
+    "LinearSVC": "sklearn.svm",
+    "LogisticRegression": "sklearn.linear_model",
+    "Normalizer": "sklearn.preprocessing",
+    "RandomForestClassifier": "sklearn.ensemble",
+    "SimpleImputer": "sklearn.impute",
+    "StandardScaler": "sklearn.preprocessing",
+    "SVC": "sklearn.svm",
+    "TfidfTransformer": "sklearn.feature_extraction.text",
+    "make_pipeline": "sklearn.pipeline",
+}
+"""Modules of the names in the code of common methods."""
+
 
 @dataclass(frozen=True)
 class Baseline:

@@ -107,7 +107,6 @@ def rows_of_kernel(
     pairs: Sequence[Pair],
     solved: PairFits,
     names: KernelColumns,
-    C_scaled: Sequence[float] | None = None,
 ) -> Cells:
     """Score the fits of all problems on the samples of each fold.
 
@@ -115,7 +114,7 @@ def rows_of_kernel(
     """
     rule = DecidedOneVsRest if pairs[0].second == REST else Decided
     held_out = (column for fold in decisions for column in fold)
-    return scored(held_out, grid, rule, names, partial(certificate, pairs, solved), C_scaled)
+    return scored(held_out, grid, rule, names, partial(certificate, pairs, solved))
 
 
 def scored(
@@ -124,12 +123,10 @@ def scored(
     rule: type[Decided],
     names: KernelColumns,
     proof_of: Callable[[int], Certificate],
-    C_scaled: Sequence[float] | None = None,
 ) -> Cells:
     """Score the decisions of each fold and C, fold by fold: a row for each of these columns.
 
-    `names` are the columns of the kernel, `proof_of` gives the certificate of a column of the grid,
-    and `C_scaled` are the values of C in units of the spread of the samples, or None.
+    `names` are the columns of the kernel, `proof_of` gives the certificate of a column of the grid.
     """
     rows, predicted, kept = [], [], []
     sigmoids: Sequence[Floats | None] = [None] * grid.columns
@@ -143,7 +140,7 @@ def scored(
         found, guess = score(
             grid.scoring, decided, present, grid.classes, truth, rule, sigmoids[column]
         )
-        point = names.at(grid.C[c], None if C_scaled is None else C_scaled[c])
+        point = names.at(grid.C[c], None if grid.C_scaled is None else grid.C_scaled[c])
         rows.append(Row(**vars(point), fold=fold, score=found, **vars(proof_of(column))))
         predicted.append(guess.tolist())
         kept.append(decisions_one_vs_rest(decided, present, grid.classes, rule))

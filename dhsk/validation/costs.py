@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dhsk.costs import Cost
-from dhsk.execution.workers import resources_of
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.kernels import HeatKernel, Kernel
@@ -113,7 +112,7 @@ class _Values:
     """What kernel values cost: computed once and stored, or whenever they are needed."""
 
     def __init__(self, square: Square, options: CvOptions, *, stored: bool) -> None:
-        resources = resources_of(options.client, options.memory)
+        resources = options.resources
         self.cores = max(1, resources.threads)
         starting = _owns_its_workers(options.client)  # else these have run before
         self.start = PROCESS_SECONDS * (1 + resources.workers) / self.cores if starting else 0.0

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dhsk.bars import Show, shown
+from dhsk.bars import Show
 from dhsk.costs import tell_cost
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.workers import computing
-from dhsk.files import full_disk_is_budget
 from dhsk.kernels import HeatKernel
 from dhsk.models.problem import ClassWeight
 from dhsk.objects.places import Place, parse_place, scratch_in
@@ -220,6 +218,7 @@ def cross_validate(
         SPREAD_C if scale_C else DEFAULT_C if C is None else C, tol=fit.tol,
         class_weight=class_weight, sample_weight=sample_weight, scoring=scoring or "accuracy",
     )  # fmt: skip
+    grid = replace(grid, in_spreads=scale_C)
     if low_rank is None:
         grid = replace(grid, ways=ways_of(multi_class, len(grid.classes), search=look))
     maps = Maps.of(sphere_map, square, grid, default=default)
@@ -232,18 +231,18 @@ def cross_validate(
     look_at(square, grid)
     asked = asked_for(output.baselines, square, default=default)
     temporary = TemporaryFolder()
-    options = _options(memory, client, output, places, temporary)
-    with (
-        full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on,
-        spent(options.journal) as seconds,
-    ):  # fmt: skip
+    begun = CvOptions.begun(
+        progress, memory=memory, client=client, store=places["store"] or temporary.path,
+        journal=places["journal"], scratch=scratch_in(places["journal"]),
+    )  # fmt: skip
+    with begun as (run, report), spent(run.journal) as seconds:
         told = GridProgress(report, (asked is not False, output.eigenvalues is True, taken.fits))
-        options = replace(options, client=computed_on, report=told)
+        options = _options(run, told, output, places["table"])
         make = EngineMaker(fit.zero_rows, low_rank, options)
         runs = make_runs(maps, square, grid, kernels_on, make)
         cost = partial(cost_of, runs, square, grid, options, low_rank, rounds, look=look)
         tell_cost(partial(with_methods, cost, square, asked))
-        halving = Halving(rounds, maps, square, grid, kernels_on, make, scale_C)
+        halving = Halving(rounds, maps, square, grid, kernels_on, make)
         runs, halved = halving.run(runs, look=look)
         look_back(square, groups)
         winner, scores = _scores(grid, runs.tried, taken.choose)
@@ -267,29 +266,19 @@ def cross_validate(
 
 def _places(output: Output) -> dict[str, Place | None]:
     """Where products, checkpoints and finished rows are kept; None for nowhere."""
-    folder, store = (
-        None if output.folder is None else parse_place("out", output.folder),
-        output.store,
-    )
+    folder = None if output.folder is None else parse_place("out", output.folder)
     kept = {"store": "fits/gram", "journal": "fits", "table": "results.csv"}
     found = {name: None if folder is None else folder / where for name, where in kept.items()}
+    store = output.store
     return found if store is None else found | {"store": parse_place("store", store)}
 
 
-def _options(
-    memory: int | str | None,
-    client: "Client | None",
-    output: Output,
-    places: dict[str, Place | None],
-    temporary: TemporaryFolder,
-) -> CvOptions:
+def _options(run: CvOptions, told: GridProgress, output: Output, table: Place | None) -> CvOptions:
     """Where engines compute, and what they keep."""
-    return CvOptions(
-        memory=None if memory is None else parse_bytes(memory),
-        store=places["store"] or temporary.path,
-        journal=places["journal"], table=places["table"], scratch=scratch_in(places["journal"]),
-        client=client, on_demand=output.store is None, eigenvalues=output.eigenvalues,
-        disk=None if output.disk is None else parse_bytes(output.disk, "disk"),
+    disk = None if output.disk is None else parse_bytes(output.disk, "disk")
+    return replace(
+        run, report=told, table=table, on_demand=output.store is None, disk=disk,
+        eigenvalues=output.eigenvalues,
     )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from dhsk.errors import BudgetError
 from dhsk.execution.resources import Resources
-from dhsk.execution.workers import resources_of
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.objects.places import Place, bytes_below, free_bytes, remove_below
@@ -45,9 +44,8 @@ def disk_need(samples: Samples, matrices: int, options: CvOptions) -> DiskNeed:
     if not even the samples do.
     """
     assert options.store is not None  # `cross_validate` makes a temporary one
-    resources = resources_of(options.client, options.memory)
     stored, mapped = (
-        matrices * _bytes_of(samples, resources, layout) for layout in ("triangle", "none")
+        matrices * _bytes_of(samples, options.resources, layout) for layout in ("triangle", "none")
     )
     what = f"{counted(matrices, 'matrix', 'matrices')} of {samples.shape[0]:,} samples"
     if not options.on_demand:

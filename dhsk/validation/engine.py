@@ -46,16 +46,19 @@ class CvOptions(Run):
     """Whether finished fits are kept in the journal, and not only the kernels of which all are."""
 
 
-class TriedKernel(Protocol):
-    """Results of a kernel."""
+@dataclass(frozen=True)
+class TriedKernel:
+    """Results of a kernel, of low rank at one rank."""
 
-    @property
-    def C(self) -> list[float]:
-        """Values of C that were tried."""
-
-    @property
-    def cells(self) -> Cells:
-        """Results of each fold and C."""
+    kernel: Kernel | None
+    """None of a precomputed matrix."""
+    C: list[float]
+    """Values of C that were tried."""
+    cells: Cells
+    """Results of each fold and C."""
+    rank: int | None = None
+    trace: float = 0.0
+    """Trace of the matrix that the features of low rank stand for."""
 
 
 @dataclass(frozen=True)
@@ -83,21 +86,20 @@ class Engine(Protocol):
     def relative_work(self, kernel: Kernel) -> float:
         """About the time of a kernel's fits, that of most kernels being 1."""
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
-        """Try some kernels; `scale_C` divides C by the spread of the samples.
+    def run(self, kernels: Sequence[Kernel], grid: Grid) -> Sequence[TriedKernel]:
+        """Try some kernels.
 
         `grid` is the one that the engine was made with, or differs from it in C, and in which fits
         of several classes are tried.
         """
 
-    def unfitted(self, kernel: Kernel, rank: int | None) -> TriedKernel:
-        """A kernel, and its rank if it is of low rank, without fits, as `refit` takes it."""
-
-    def refit(self, winner: Any, C: float, multi_class: MultiClass) -> tuple[Any, Certificate]:
+    def refit(
+        self, winner: TriedKernel, C: float, multi_class: MultiClass
+    ) -> tuple[Any, Certificate]:
         """Fit one cell on all samples; return the model and its certificate."""
 
-    def facts(self, winner: Any) -> RunFacts:
+    def facts(self, winner: TriedKernel) -> RunFacts:
         """Samples, plan and spectrum of the winner."""
 
-    def among(self, winner: Any, members: Indices) -> NDArray[Any]:
+    def among(self, winner: TriedKernel, members: Indices) -> NDArray[Any]:
         """Values of the winner's kernel among some samples, ascending, (n, n)."""

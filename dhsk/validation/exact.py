@@ -1,7 +1,7 @@
 """Engine that fits exact classifiers on the kernels of a grid."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from time import perf_counter
 from typing import Any, Final
@@ -15,7 +15,6 @@ from dhsk.execution.checkpoint import NOWHERE, Checkpoint, digest_of
 from dhsk.execution.memory import Share
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
-from dhsk.execution.workers import executor_of, resources_of
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.plan import make_plan
 from dhsk.gram.row_map import RowMap
@@ -30,7 +29,7 @@ from dhsk.models.pair_fits import DECISIONS, PairSolver
 from dhsk.models.pair_tasks import MatrixProblem, PairFits
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place
-from dhsk.results.columns import Certificate, KernelColumns, Row
+from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.ball import balls_about_few
@@ -41,7 +40,7 @@ from dhsk.solvers.problems import REST, MultiClass, members_of_classes
 from dhsk.solvers.sources import ArraySource
 from dhsk.solvers.together import PREFIX
 from dhsk.validation.cells import Cells, certificate, rows_of_kernel
-from dhsk.validation.engine import NO_MODEL, CvOptions, Needs
+from dhsk.validation.engine import NO_MODEL, CvOptions, Needs, TriedKernel
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import EIGENVALUES, FITS, PRODUCTS
 from dhsk.validation.input import describe, gram_plan
@@ -72,15 +71,6 @@ NOT_ASKED: Final = (
 """Row of the plan of a grid of many samples."""
 
 
-@dataclass(frozen=True, eq=False)
-class TriedMatrix:
-    """Results of a kernel, and its matrix."""
-
-    matrix: KernelMatrix
-    C: list[float]
-    cells: Cells
-
-
 class ExactEngine:
     """Fits exact classifiers on Gram matrices; see `Engine`.
 
@@ -94,7 +84,7 @@ class ExactEngine:
         self._matrices = matrices
         self._grid = grid
         self._options = options
-        self._resources = resources_of(options.client, options.memory)
+        self._resources = options.resources
         self._kept = Checkpoint(options.journal)
         self._rows: list[Row] = []
         self._blocks: dict[tuple[Place, Kernel], ClassBlocks] = {}
@@ -156,7 +146,7 @@ class ExactEngine:
         """Less than 1 for linear kernels whose rows are in memory."""
         return ROWS_WORK if self._matrices.has_rows(kernel) else 1.0
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedMatrix]:
+    def run(self, kernels: Sequence[Kernel], grid: Grid) -> Sequence[TriedKernel]:
         """Try some kernels, or the precomputed matrix if there is one."""
         begin = perf_counter()
         for kernel in self._matrices.lacking(kernels):
@@ -167,32 +157,32 @@ class ExactEngine:
         self.prepared += perf_counter() - begin
         remove_rows(self._stale)
         self._stale = None
-        problems = [self._problem(one, grid.C, scale_C=scale_C) for one in matrices]
-        found: dict[int, TriedMatrix] = {}
+        problems = [self._problem(one, grid) for one in matrices]
+        found: dict[int, Cells] = {}
         before = self._rows
-        C_scaled = tuple(grid.C) if scale_C else None
+        C_scaled = grid.C if grid.in_spreads else None
         for way, some in product(grid.ways, groups_of(problems)):
             own = [matrices[k] for k in some], [problems[k] for k in some]
             for number, cells in self._cells(KernelFits(way, *own, C_scaled, len(grid.ways))):
                 k = some[number]
-                earlier = found[k].cells if k in found else Cells([], [])
-                found[k] = TriedMatrix(matrices[k], list(problems[k].C), earlier.with_more(cells))
+                found[k] = found[k].with_more(cells) if k in found else cells
                 self._options.report.scored(cells.rows)
-                self._rows = [*before, *(row for k in sorted(found) for row in found[k].cells.rows)]
+                self._rows = [*before, *(row for k in sorted(found) for row in found[k].rows)]
                 if self._options.table is not None:
                     write_rows([*self._rows, *self._options.earlier], self._options.table)
-        return [found[k] for k in range(len(matrices))]
+        tried: list[Kernel | None] = [*kernels] or [None]
+        return [TriedKernel(tried[k], list(one.C), found[k]) for k, one in enumerate(problems)]
 
-    def _problem(self, matrix: KernelMatrix, C: Sequence[float], *, scale_C: bool) -> MatrixProblem:
+    def _problem(self, matrix: KernelMatrix, grid: Grid) -> MatrixProblem:
         """Dual problem of a kernel: its matrix in units, and its values of C."""
-        problem, C_scaled = in_units(matrix, C), None
-        if scale_C:
+        problem = in_units(matrix, grid.C)
+        if grid.in_spreads:
             columns = SPREAD_COLUMNS if self._way or matrix.on_rows else None
             with self._options.report.reading_values():
                 spread = problem.unit * spread_of(problem.source, columns)
-            C_scaled = C
-            problem = replace(problem, C=tuple(scaled(C_scaled, spread)))
-        name = self._problem_name(self._name, problem, matrix, C_scaled)
+            grid = grid.divided(scaled(grid.C, spread))
+            problem = replace(problem, C=tuple(grid.C))
+        name = self._problem_name(self._name, problem, matrix, grid.C_scaled)
         return replace(problem, name=name)
 
     def _problem_name(
@@ -231,7 +221,7 @@ class ExactEngine:
         with told.part(FITS, span=columns * work):
             for k, solved in solver.solved(missing):
                 with told.part(DECISIONS, columns / fits.ways):
-                    cells = self._scored(solver, k, solved, fits.names(k), fits.C_scaled)
+                    cells = self._scored(solver, k, solved, fits)
                 self._kept.put(problems[k].name, *cells.entry())
                 solver.forget(k)  # the rows take the place of the fits
                 yield k, cells
@@ -260,19 +250,12 @@ class ExactEngine:
 
         return advance
 
-    def _scored(
-        self,
-        solver: PairSolver,
-        k: int,
-        fits: PairFits,
-        names: KernelColumns,
-        C_scaled: Sequence[float] | None,
-    ) -> Cells:
+    def _scored(self, solver: PairSolver, k: int, solved: PairFits, fits: KernelFits) -> Cells:
         """Score the fits of a kernel on the samples that each fold holds out."""
-        grid = replace(self._grid, C=list(solver.problems[k].C))
-        decisions = solver.held_out(k, fits, [test for _, test in grid.folds])
-        solved = self._with_balls(solver, k, fits)
-        return rows_of_kernel(decisions, grid, solver.pairs(k), solved, names, C_scaled)
+        grid = replace(self._grid, C=list(solver.problems[k].C), C_scaled=fits.C_scaled)
+        decisions = solver.held_out(k, solved, [test for _, test in grid.folds])
+        solved = self._with_balls(solver, k, solved)
+        return rows_of_kernel(decisions, grid, solver.pairs(k), solved, fits.names(k))
 
     def _solver(self, weights: Floats, fits: KernelFits) -> PairSolver:
         """Solver of all problems on some matrices."""
@@ -287,7 +270,7 @@ class ExactEngine:
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
         executor: Executor = Threads(plan.at_once, plan.at_once if plan.shared else None)
         if not local:
-            executor = executor_of(self._options.client, plan.window)
+            executor = self._options.executor(plan.window)
         entries = Checkpoint(self._options.journal, PREFIX)
         if not balls:  # the largest sets decide last bits: they are those of the first call
             self._layout = digest_of([one.name for one in problems], self._options.memory)
@@ -336,22 +319,21 @@ class ExactEngine:
                     self._blocks[key].load()
         return replace(problem, source=GramSource(source.G, self._blocks[key]))
 
-    def unfitted(self, kernel: Kernel, rank: int | None) -> TriedMatrix:
-        """The matrix of a kernel, without fits."""
-        del rank
-        (matrix,) = self._matrices.of([kernel])
-        return TriedMatrix(matrix, [], Cells([], []))
+    def _matrix_of(self, tried: TriedKernel) -> KernelMatrix:
+        (matrix,) = self._matrices.of([] if tried.kernel is None else [tried.kernel])
+        return matrix
 
     def refit(
-        self, winner: TriedMatrix, C: float, multi_class: MultiClass
+        self, winner: TriedKernel, C: float, multi_class: MultiClass
     ) -> tuple[Any, Certificate]:
         """Fit one cell on all samples; a precomputed matrix, without samples, raises InputError."""
-        if not isinstance(winner.matrix.source, GramSource):
+        matrix = self._matrix_of(winner)
+        if not isinstance(matrix.source, GramSource):
             raise InputError(NO_MODEL)
-        G, problem = winner.matrix.source.G, self._grid.problem(C, multi_class)
-        weights, one = problem.fold_weights, in_units(winner.matrix, [C])
-        name = self._problem_name(name_of(self._grid, weights, [[]]), one, winner.matrix, None)
-        fits = KernelFits(multi_class, [winner.matrix], [replace(one, name=name)], None, 1)
+        G, problem = matrix.source.G, self._grid.problem(C, multi_class)
+        weights, one = problem.fold_weights, in_units(matrix, [C])
+        name = self._problem_name(name_of(self._grid, weights, [[]]), one, matrix, None)
+        fits = KernelFits(multi_class, [matrix], [replace(one, name=name)], None, 1)
         solver = self._solver(weights, fits)
         row_map = RowMap(G.kernel, parse_sphere_map(G.sphere_map))
         (model,), solved = fit_models(problem, row_map, solver, G.staged_rows)
@@ -368,14 +350,14 @@ class ExactEngine:
         self._forget_layout()
         return model, certificate(solver.pairs(), self._with_balls(solver, 0, solved), 0)
 
-    def among(self, winner: TriedMatrix, members: Indices) -> NDArray[Any]:
+    def among(self, winner: TriedKernel, members: Indices) -> NDArray[Any]:
         """Values of the winner's kernel among some samples."""
-        return winner.matrix.source.block(members)[:, : len(members)]
+        return self._matrix_of(winner).source.block(members)[:, : len(members)]
 
-    def facts(self, winner: TriedMatrix) -> RunFacts:
+    def facts(self, winner: TriedKernel) -> RunFacts:
         """Samples, plan, leading eigenvalues and trace of the winner's matrix."""
-        source, made = winner.matrix.source, self._matrices.made
-        plan = self._plan_on_rows if winner.matrix.on_rows else self._plan
+        matrix, made = self._matrix_of(winner), self._matrices.made
+        source, plan = matrix.source, self._plan_on_rows if matrix.on_rows else self._plan
         values, exact = np.empty(0), False
         gram = gram_plan(made or self._matrices.square, self._resources)
         if self._way is not None:

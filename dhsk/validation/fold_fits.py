@@ -1,7 +1,7 @@
 """Fits of all folds, classes and C on the features of one kernel, and their scores."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -50,48 +50,34 @@ class FoldFits:
     entries: Checkpoint = NOWHERE
     """Keeps the solves of these features, folds and C, and of this room."""
 
-    def cells(
-        self,
-        values_of_C: Sequence[float],
-        names: KernelColumns,
-        C_scaled: Sequence[float] | None = None,
-    ) -> Cells:
-        """Fit and score; one row for each fold and C, fold by fold.
-
-        `names` has the columns of the kernel; `C_scaled` the values of C in units of the spread of
-        the samples, or None.
-        """
+    def cells(self, names: KernelColumns) -> Cells:
+        """Fit and score; one row for each fold and C, fold by fold, with the kernel's columns."""
         found: dict[tuple[int, int], list[_Fit]] = {}
-        keys = [(p, c) for c in range(len(values_of_C)) for p in positives(len(self.grid.classes))]
-        batches = list(self._batches(keys, values_of_C))
+        keys = [(p, c) for c in range(len(self.grid.C)) for p in positives(len(self.grid.classes))]
+        batches = list(self._batches(keys))
         self.run.expect("training", 2 * len(batches))
         for number, some in enumerate(batches):
-            for fold, c, fit in self._solved(number, some, values_of_C):
+            for fold, c, fit in self._solved(number, some):
                 found.setdefault((fold, c), []).append(fit)
         columns = sorted(found.items(), key=lambda one: one[0])
         held_out = (self._decisions(fold, fits) for (fold, _), fits in columns)
         proofs = [worst([fit.proof for fit in fits]) for _, fits in columns]
-        grid = replace(self.grid, C=list(values_of_C))
-        return scored(held_out, grid, DecidedOneVsRest, names, proofs.__getitem__, C_scaled)
+        return scored(held_out, self.grid, DecidedOneVsRest, names, proofs.__getitem__)
 
-    def _batches(
-        self, keys: list[tuple[int, int]], values_of_C: Sequence[float]
-    ) -> Iterator[list[tuple[int, int]]]:
+    def _batches(self, keys: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
         """Groups of problems whose factors fit in memory together."""
-        one = Columns(np.zeros(1, np.intp), np.zeros(1, np.intp), np.array(values_of_C[:1]))
+        one = Columns(np.zeros(1, np.intp), np.zeros(1, np.intp), np.array(self.grid.C[:1]))
         each = Factors.bytes_of(one, self.Z.width, self.Z.dtype.itemsize)
         each += curvature_bytes(self.Z, len(self.grid.folds))
         count = max(1, self.room // each)
         return (keys[part] for part in blocks(len(keys), count))
 
-    def _solved(
-        self, batch: int, keys: list[tuple[int, int]], values_of_C: Sequence[float]
-    ) -> "Iterator[tuple[int, int, _Fit]]":
+    def _solved(self, batch: int, keys: list[tuple[int, int]]) -> "Iterator[tuple[int, int, _Fit]]":
         """Fits of some problems on all folds."""
         begin = perf_counter()
         n_folds = len(self.grid.folds)
         positive, number = (np.array(part) for part in zip(*keys, strict=True))
-        whole = Columns(positive, np.zeros(len(keys), np.intp), np.array(values_of_C)[number])
+        whole = Columns(positive, np.zeros(len(keys), np.intp), np.array(self.grid.C)[number])
         groups = np.repeat(np.arange(1, n_folds + 1), len(keys))
         columns = Columns(np.tile(positive, n_folds), groups, np.tile(whole.C, n_folds))
         with self.run.part("training", 2.0):

@@ -74,6 +74,10 @@ class Grid:
     """Number of times that the samples are divided; `folds` has those of each, one by one."""
     ways: tuple[MultiClass, ...] = ("ovo",)
     """Fits of several classes that are tried, exact ones."""
+    in_spreads: bool = False
+    """Whether C is in units of the spread of the samples, by which it is to be divided."""
+    C_scaled: list[float] | None = None
+    """C in these units once it was divided; None if it was not."""
 
     @property
     def counts(self) -> Indices:
@@ -145,6 +149,10 @@ class Grid:
     def at(self, C: Sequence[float]) -> "Grid":
         """The same grid with other values of C, ascending."""
         return replace(self, C=sorted(C))
+
+    def divided(self, C: Sequence[float]) -> "Grid":
+        """The same grid with its values of C divided by the spread of the samples."""
+        return replace(self, C=list(C), in_spreads=False, C_scaled=self.C)
 
     @property
     def described(self) -> dict[str, Any]:

@@ -292,7 +292,6 @@ class Halving:
     kernels_on: KernelsOn
     """Kernels of the first round."""
     maker: EngineMaker
-    scale_C: bool  # noqa: N815 - the name in `cross_validate`
 
     def run(self, runs: Runs, *, look: bool) -> tuple[Runs, Halved]:
         """Search on the samples, and then on all; without rounds, do the runs on all.
@@ -300,7 +299,7 @@ class Halving:
         Raises InputError if a row of all samples cannot be used.
         """
         if not self.sizes:
-            runs.run(look=look, scale_C=self.scale_C, table=self.maker.options.table)
+            runs.run(look=look)
             return runs, NO_ROUNDS
         assert isinstance(self.square, Samples)  # others have no rounds
         found, check, told = NO_ROUNDS, self._check(self.square), self.maker.options.report
@@ -317,9 +316,8 @@ class Halving:
 
     def _on_all(self, found: Halved) -> Runs:
         """What is left, tried on all samples."""
-        maker, finalists, how = self.maker, dict(found.finalists), {"scale_C": self.scale_C}
+        maker, finalists = self.maker, dict(found.finalists)
         maker = replace(maker, options=replace(maker.options, earlier=found.rows))
-        table = maker.options.table
         used = {one.way for own in finalists.values() for one in own}
         ways = tuple(way for way in self.grid.ways if way in used)
         grid = replace(self.grid, ways=ways or self.grid.ways)  # it decides how matrices are read
@@ -327,9 +325,9 @@ class Halving:
         if maker.low_rank is not None:  # another loss, whose C means something else
             every = tuple(self.grid.C)
             finalists = {p: [replace(f, C=every) for f in own] for p, own in finalists.items()}
-        runs.finish(finalists, found.why, table=table, **how)
-        if self.scale_C:
-            runs.extend(table)
+        runs.finish(finalists, found.why)
+        if grid.in_spreads:
+            runs.extend()
         return runs
 
     @property
@@ -356,9 +354,9 @@ class Halving:
             warnings.simplefilter("ignore", InputWarning)  # all samples are warned of
             runs = make_runs(self.maps, small, grid, kernels_on, maker)
             if before.rounds:
-                runs.finish(before.finalists, before.why, scale_C=self.scale_C, table=None)
+                runs.finish(before.finalists, before.why)
             else:
-                runs.run(look=True, scale_C=self.scale_C, table=None)
+                runs.run(look=True)
         told.end()
         remove_below(store)
         rows = rows_of(runs.tried)

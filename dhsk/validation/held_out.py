@@ -2,20 +2,20 @@
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from dhsk.arrays import Floats, Indices, Rows
+from dhsk.arrays import Indices
 from dhsk.errors import InputError
 from dhsk.execution.run import Run
 from dhsk.gram.matrix import GramMatrix
-from dhsk.gram.row_map import RowMap
+from dhsk.models.exact import SvcModel
+from dhsk.models.low_rank import LowRankModel
 from dhsk.models.predict import Predictor
 from dhsk.results.parts import HeldOutScore
 from dhsk.samples import Samples, check_labels, open_samples
 from dhsk.samples.names import in_order
-from dhsk.solvers.problems import MultiClass
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
 from dhsk.validation.scores import Decided, DecidedOneVsRest, score
@@ -27,29 +27,6 @@ class HeldOutSamples:
 
     samples: Samples
     y: Indices
-
-
-class Decider(Protocol):
-    """A trained model."""
-
-    @property
-    def row_map(self) -> RowMap:
-        """Maps samples to rows."""
-
-    @property
-    def rows(self) -> Rows:
-        """Support vectors or landmarks, mapped."""
-
-    @property
-    def width(self) -> int:
-        """Number of decisions of a sample."""
-
-    @property
-    def multi_class(self) -> MultiClass:
-        """Whether these are of pairs of classes, or of each class against the rest."""
-
-    def decisions(self, rows: Rows) -> Floats:
-        """Decisions of mapped samples, one row each."""
 
 
 def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOutSamples:
@@ -89,7 +66,7 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOutS
 
 
 def score_held_out(
-    model: Decider,
+    model: SvcModel | LowRankModel,
     held_out: HeldOutSamples,
     grid: Grid,
     run: Run,

@@ -31,7 +31,7 @@ class KernelFits:
     way: MultiClass
     matrices: Sequence[KernelMatrix]
     problems: Sequence[MatrixProblem]
-    C_scaled: Sequence[float] | None
+    C_scaled: list[float] | None
     ways: int
     """Number of ways."""
 

@@ -15,7 +15,7 @@ from dhsk.report import write_report
 from dhsk.report.markup import joined, table, tag
 from dhsk.report.words import score as score_words
 from dhsk.results.asked import StratifiedFolds
-from dhsk.results.columns import Cell
+from dhsk.results.columns import Cell, grouped
 from dhsk.results.low_rank import check_seed
 from dhsk.validation.cross_validate import cross_validate
 from dhsk.validation.folds import FixedFolds, Fold, divide
@@ -92,12 +92,8 @@ class LearningCurve:
         """One row per size and family of kernels: its kernel and C with the highest mean."""
         found: list[dict[str, Any]] = []
         for size in range(len(self.train_sizes_)):
-            best: dict[str, dict[str, Any]] = {}
-            for row in self._rows(size):
-                known = best.setdefault(row["kernel"], row)
-                if row["mean"] > known["mean"]:
-                    best[row["kernel"]] = row
-            found += best.values()
+            families = grouped(self._rows(size), lambda row: row["kernel"]).values()
+            found += [max(own, key=lambda row: row["mean"]) for own in families]
         return found
 
     def report(self, path: str | Place) -> None:

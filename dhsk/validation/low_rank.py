@@ -1,7 +1,7 @@
 """Cross-validation on features of low rank: every kernel at every rank, all folds and C at once."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import ceil
 from time import perf_counter
 from typing import Any
@@ -37,7 +37,7 @@ from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
 from dhsk.solvers.problems import MultiClass
 from dhsk.validation.cells import Cells, names_of
-from dhsk.validation.engine import CvOptions, Needs
+from dhsk.validation.engine import CvOptions, Needs, TriedKernel
 from dhsk.validation.fold_fits import FoldFits, positives
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import FITS
@@ -63,17 +63,6 @@ def checked(low_rank: LowRank | None, square: Square) -> LowRank | None:
     return low_rank.checked()
 
 
-@dataclass(frozen=True)
-class Tried:
-    """Results of a kernel at one rank."""
-
-    kernel: Kernel
-    rank: int
-    C: list[float]
-    cells: Cells
-    trace: float
-
-
 class LowRankEngine:
     """Fits linear classifiers on Nyström features; see `dhsk.validation.engine.Engine`.
 
@@ -97,10 +86,6 @@ class LowRankEngine:
         self._low_rank = low_rank
         self._grid = grid
         self._options = options
-        # It keeps whole kernels.
-        self._where = Run(
-            options.memory, options.client, journal=options.journal, scratch=options.scratch
-        )
         self._kept = Checkpoint(options.journal)
         self._seed = low_rank.random_state
         self._scan: Scan | None = None
@@ -121,14 +106,14 @@ class LowRankEngine:
         del kernel
         return 1.0
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[Tried]:
+    def run(self, kernels: Sequence[Kernel], grid: Grid) -> Sequence[TriedKernel]:
         """Try some kernels, each at every rank."""
         begin, told = perf_counter(), self._options.report
         for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
             own = [kernel for kernel in kernels if self._row_map(kernel).sphere_map == sphere_map]
             before = self._zero_rows.count
             data = Data([self._samples], own, sphere_map, self._zero_rows)
-            (self._scan,) = data.scan(replace(self._where, report=told))
+            (self._scan,) = data.scan(self._options)
             if not before:
                 self._zero_rows.warn(self._samples.source, self._samples.shape[0])
             self._checked.add(sphere_map)
@@ -141,43 +126,44 @@ class LowRankEngine:
             for rank in self._low_rank.ranks:
                 told.trying(names_of(kernel, self._samples.shape[1]).label, f", rank {rank}")
                 with told.part(FITS, grid.columns):
-                    found.append(self._try(kernel, rank, self._scan.fingerprint, grid, scale_C))
+                    found.append(self._try(kernel, rank, self._scan.fingerprint, grid))
                 told.scored(found[-1].cells.rows)
                 self._rows += found[-1].cells.rows
                 if self._options.table is not None:
                     write_rows([*self._rows, *self._options.earlier], self._options.table)
         return found
 
-    def _row_map(self, kernel: Kernel) -> RowMap:
+    def _row_map(self, kernel: Kernel | None) -> RowMap:
         """Map of a kernel's samples: the one of the user if the kernel is spherical."""
+        assert kernel is not None  # of samples
         wanted = self._map if kernel.spherical else "identity"
         dtype = "float32" if takes_float32(kernel) else "float64"
         chosen = check_kernels([kernel], [self._samples], wanted, dtype)
         return RowMap(kernel, chosen, dtype, self._zero_rows)
 
-    def _try(self, kernel: Kernel, rank: int, fingerprint: str, grid: Grid, scale_C: bool) -> Tried:
+    def _try(self, kernel: Kernel, rank: int, fingerprint: str, grid: Grid) -> TriedKernel:
         """Results of one kernel at one rank, from a checkpoint if there is one."""
         row_map = self._row_map(kernel)
         how = asdict(replace(self._low_rank, rank=rank))
         how |= {"seed": self._seed, "dtype": row_map.dtype}
         key = [kernel.to_spec(), fingerprint, row_map.sphere_map, how]
         folds = [test.tolist() for _, test in grid.folds]
-        rest = [folds, grid.tol, grid.scoring.key, grid.C, scale_C]
+        rest = [folds, grid.tol, grid.scoring.key, grid.C, grid.in_spreads]
         weights = np.vstack([grid.all_weights, grid.weights])
         name = digest_of("low rank 2", key, grid.y, weights, *rest)
         kept = self._kept.get(name, lambda kept: (Cells.of_entry(kept), kept["rest"]))
         if kept is None:
             fits = self._kept.within(f"{name}-")
-            cells, entry = self._fit(row_map, rank, grid, scale_C, fits)
+            cells, entry = self._fit(row_map, rank, grid, fits)
             self._kept.put(name, *cells.entry(entry))
             fits.remove()
             Checkpoint(self._options.journal, LANDMARKS).remove()
         else:
             cells, entry = kept
-        return Tried(kernel, rank, entry["C"], cells, entry["trace"])
+        return TriedKernel(kernel, entry["C"], cells, rank, entry["trace"])
 
     def _fit(
-        self, row_map: RowMap, rank: int, grid: Grid, scale_C: bool, kept: Checkpoint
+        self, row_map: RowMap, rank: int, grid: Grid, kept: Checkpoint
     ) -> tuple[Cells, dict[str, Any]]:
         """Fit all folds and C of a kernel; return what its checkpoint holds beside the cells.
 
@@ -188,8 +174,9 @@ class LowRankEngine:
         plan = self._plan_of(row_map, rank) if here else None
         with run.part("approximation", 1.0):
             made = self._approximate(row_map, rank, plan, run)
-        C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)
-        check_factors(C, grid.weights)
+        if grid.in_spreads:
+            grid = grid.divided(scaled(grid.C, _spread(made, len(grid.y))))
+        check_factors(grid.C, grid.weights)
         self.prepared += perf_counter() - begin
         names = names_of(row_map.kernel, self._samples.shape[1])
         names = replace(names, rank=rank, trace_error=made.trace_error)
@@ -203,8 +190,7 @@ class LowRankEngine:
             run=run,
             entries=kept,
         )
-        cells = fits.cells(C, names, grid.C if scale_C else None)
-        return cells, {"C": C, "trace": made.trace}
+        return fits.cells(names), {"C": grid.C, "trace": made.trace}
 
     def _plan_of(self, row_map: RowMap, rank: int) -> Share:
         """Memory of this process, and of workers."""
@@ -214,7 +200,7 @@ class LowRankEngine:
             RowsShape.of_samples(self._samples, row_map.dtype),
             m,
             len(positives(len(grid.classes))) * len(grid.C),
-            self._where.allowance,
+            self._options.allowance,
             len(grid.folds),
             on_device=computed_on_device(self._samples, row_map, m),
         )
@@ -223,31 +209,28 @@ class LowRankEngine:
         self, row_map: RowMap, rank: int, plan: Share | None, report: OnProgress
     ) -> Approximation:
         how = replace(self._low_rank, rank=rank)
-        where = replace(self._where, report=report)
+        run: Run = self._options
+        run = replace(run, report=report)
         mark = None if self._scan is None else self._scan.fingerprint
         made = approximate(
-            self._samples, row_map, how, where, plan, seed=self._seed, fingerprint=mark
+            self._samples, row_map, how, run, plan, seed=self._seed, fingerprint=mark
         )
         self._plan = [("features", made.tier)]
         if plan is not None:
             self._plan.append(("memory", plan.need.words))
         return made
 
-    def unfitted(self, kernel: Kernel, rank: int | None) -> Tried:
-        """A kernel at one rank, without fits."""
-        assert rank is not None  # cells of low rank have one
-        return Tried(kernel, rank, [], Cells([], []), 0.0)
-
     def refit(
-        self, winner: Tried, C: float, multi_class: MultiClass
+        self, winner: TriedKernel, C: float, multi_class: MultiClass
     ) -> tuple[LowRankModel, Certificate]:
         """Fit one cell on all samples; the same seed chooses the same landmarks."""
         del multi_class  # always of each class against the rest
         begin, grid = perf_counter(), self._grid
         row_map = self._row_map(winner.kernel)
+        assert winner.rank is not None  # cells of low rank have one
         how = replace(self._low_rank, rank=winner.rank)
-        where, problem = replace(self._where, report=self._options.report), grid.problem(C)
-        model = train_low_rank(problem, self._samples, row_map, how, where, seed=self._seed)
+        problem = grid.problem(C)
+        model = train_low_rank(problem, self._samples, row_map, how, self._options, seed=self._seed)
         found = model.certificates
         return model, Certificate(
             seconds=perf_counter() - begin,
@@ -258,12 +241,12 @@ class LowRankEngine:
             gradient=float(found.relative.max()),
         )
 
-    def among(self, winner: Tried, members: Indices) -> NDArray[Any]:
+    def among(self, winner: TriedKernel, members: Indices) -> NDArray[Any]:
         """Values of the winner's kernel among some samples, which are read once more."""
-        rows = self._row_map(winner.kernel).some_of(self._samples, members)
-        return winner.kernel.of_rows(rows)
+        row_map = self._row_map(winner.kernel)
+        return row_map.kernel.of_rows(row_map.some_of(self._samples, members))
 
-    def facts(self, winner: Tried) -> RunFacts:
+    def facts(self, winner: TriedKernel) -> RunFacts:
         """Samples, plan and trace; no eigenvalues are computed."""
         assert self._scan is not None  # `run` was called
         sphere_map = self._row_map(winner.kernel).sphere_map

@@ -1,11 +1,11 @@
 """Common methods of scikit-learn beside which kernels are judged, and how one is fitted."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
-from queue import SimpleQueue
+from importlib import import_module
 from threading import Lock, Thread
 from time import perf_counter
 from typing import Any, Final
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
+from dhsk.results.baselines import HOMES
 from dhsk.samples.looks import EMBEDDED, are_compositions
-from dhsk.samples.maps import clr_map
 
 TRIAL_ROUNDS: Final = 10
 """Rounds, of boosting or trees of a forest, in a fit that only tells the time, of `ROUNDS`."""
@@ -38,10 +38,8 @@ class Method:
     """A method of scikit-learn."""
 
     name: str
-    steps: Callable[[float | None], Sequence[Any]]
-    """Steps of its pipeline, at a C."""
-    code: str
-    """The same as an expression, with {C} in the place of C."""
+    steps: tuple[str, ...]
+    """Steps of its pipeline as expressions, with {C} in the place of C."""
     C: tuple[float | None, ...] = (0.1, 1.0, 10.0)
     power: int = 1
     """The seconds of a fit grow with this power of the number of samples."""
@@ -50,11 +48,16 @@ class Method:
     rounds: str | None = None
     """Parameter of its last step that counts equal rounds, `ROUNDS` of them."""
 
+    @property
+    def code(self) -> str:
+        """All of it as an expression, with {C} in the place of C."""
+        return f"make_pipeline({', '.join(self.steps)})" if len(self.steps) > 1 else self.steps[0]
+
     def made(self, C: float | None, trial_of: int = 0) -> Any:
         """A pipeline that is not fitted; as trial of a fit on so many samples with fewer rounds."""
         from sklearn.pipeline import make_pipeline
 
-        pipeline = make_pipeline(*self.steps(C))
+        pipeline = make_pipeline(*(_made(step, C) for step in self.steps))
         if trial_of and self.rounds is not None:
             stops = trial_of > _STOPS_FROM and "early_stopping" in pipeline[-1].get_params()
             rounds = {self.rounds: STOPPING_ROUNDS if stops else TRIAL_ROUNDS}
@@ -69,107 +72,34 @@ class Method:
         return 1.0 if getattr(fitted[-1], "n_iter_", rounds) < rounds else ROUNDS / rounds
 
 
-def _tfidf(C: float | None) -> Sequence[Any]:
-    from sklearn.feature_extraction.text import TfidfTransformer
-    from sklearn.svm import LinearSVC
+def _made(step: str, C: float | None) -> Any:
+    """What the expression of a step makes: what runs is what the page says."""
+    import dhsk  # for what the package's front door has
 
-    return TfidfTransformer(), LinearSVC(C=C, random_state=0)
-
-
-def _sublinear(C: float | None) -> Sequence[Any]:
-    from sklearn.feature_extraction.text import TfidfTransformer
-    from sklearn.svm import LinearSVC
-
-    return TfidfTransformer(sublinear_tf=True), LinearSVC(C=C, random_state=0)
+    kind = step.partition("(")[0]
+    names = {kind: getattr(import_module(HOMES[kind]), kind), "np": np, "dhsk": dhsk}
+    return eval(step.replace("{C}", repr(C)), names)
 
 
-def _bayes(C: float | None) -> Sequence[Any]:
-    from sklearn.feature_extraction.text import TfidfTransformer
-    from sklearn.naive_bayes import ComplementNB
-
-    del C
-    return TfidfTransformer(sublinear_tf=True), ComplementNB()
-
-
-def _square_roots(C: float | None) -> Sequence[Any]:
-    from sklearn.preprocessing import FunctionTransformer, Normalizer
-    from sklearn.svm import LinearSVC
-
-    return Normalizer("l1"), FunctionTransformer(np.sqrt), LinearSVC(C=C, random_state=0)
-
-
-def _scaled(C: float | None) -> Sequence[Any]:
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    return StandardScaler(), SVC(C=C)
-
-
-def _log_ratios(C: float | None) -> Sequence[Any]:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import FunctionTransformer
-
-    return FunctionTransformer(clr_map), LogisticRegression(C=C, max_iter=1000)
-
-
-def _unit_rows(C: float | None) -> Sequence[Any]:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import Normalizer
-
-    return Normalizer(), LogisticRegression(C=C, max_iter=1000)
-
-
-def _unit_rows_rbf(C: float | None) -> Sequence[Any]:
-    from sklearn.preprocessing import Normalizer
-    from sklearn.svm import SVC
-
-    return Normalizer(), SVC(C=C)
-
-
-def _scaled_linear(C: float | None) -> Sequence[Any]:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
-    return StandardScaler(), LogisticRegression(C=C, max_iter=1000)
-
-
-def _forest(C: float | None) -> Sequence[Any]:
-    from sklearn.ensemble import RandomForestClassifier
-
-    del C
-    return (RandomForestClassifier(random_state=0),)
-
-
-def _boosted(C: float | None) -> Sequence[Any]:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    del C
-    return (HistGradientBoostingClassifier(max_iter=ROUNDS, random_state=0),)
-
+LINEAR: Final = "LinearSVC(C={C}, random_state=0)"
+LOGISTIC: Final = "LogisticRegression(C={C}, max_iter=1000)"
+RBF: Final = "SVC(C={C})"
 
 OF_COUNTS: Final = (
     Method(
         "LinearSVC on sublinear tf-idf",
-        _sublinear,
-        "make_pipeline(TfidfTransformer(sublinear_tf=True), LinearSVC(C={C}, random_state=0))",
+        ("TfidfTransformer(sublinear_tf=True)", LINEAR),
     ),
     Method(
         "ComplementNB on sublinear tf-idf",
-        _bayes,
-        "make_pipeline(TfidfTransformer(sublinear_tf=True), ComplementNB())",
+        ("TfidfTransformer(sublinear_tf=True)", "ComplementNB()"),
         C=(None,),
         probabilities=True,
     ),
-    Method(
-        "LinearSVC on tf-idf",
-        _tfidf,
-        "make_pipeline(TfidfTransformer(), LinearSVC(C={C}, random_state=0))",
-    ),
+    Method("LinearSVC on tf-idf", ("TfidfTransformer()", LINEAR)),
     Method(
         "LinearSVC on square roots of proportions",
-        _square_roots,
-        'make_pipeline(Normalizer("l1"), FunctionTransformer(np.sqrt), '
-        "LinearSVC(C={C}, random_state=0))",
+        ('Normalizer("l1")', "FunctionTransformer(np.sqrt)", LINEAR),
     ),
 )
 """On 2,000 posts of 20 groups, all words, the first had 0.819 with C = 1, the second 0.809, the
@@ -181,9 +111,7 @@ OF_PROPORTIONS: Final = OF_COUNTS[2:]
 OF_COMPOSITIONS: Final = (
     Method(
         "LogisticRegression on log-ratios",
-        _log_ratios,
-        "make_pipeline(FunctionTransformer(dhsk.clr_map), "
-        "LogisticRegression(C={C}, max_iter=1000))",
+        ("FunctionTransformer(dhsk.clr_map)", LOGISTIC),
         C=(1.0, 10.0, 100.0),
         probabilities=True,
     ),
@@ -194,15 +122,13 @@ microbes was 0.814, with log(counts + 1), the usual ratios, 0.815, and that of f
 OF_WIDE: Final = (
     Method(
         "LogisticRegression on rows of length 1",
-        _unit_rows,
-        "make_pipeline(Normalizer(), LogisticRegression(C={C}, max_iter=1000))",
+        ("Normalizer()", LOGISTIC),
         C=(1.0, 10.0, 100.0),
         probabilities=True,
     ),
     Method(
         "SVC(rbf) on rows of length 1",
-        _unit_rows_rbf,
-        "make_pipeline(Normalizer(), SVC(C={C}))",
+        ("Normalizer()", RBF),
         C=(1.0, 10.0, 100.0),
         power=2,
     ),
@@ -215,8 +141,7 @@ two."""
 
 SCALED_RBF: Final = Method(
     "SVC(rbf) on scaled columns",
-    _scaled,
-    "make_pipeline(StandardScaler(), SVC(C={C}))",
+    ("StandardScaler()", RBF),
     C=(1.0, 10.0, 100.0),
     power=2,
 )
@@ -224,23 +149,20 @@ SCALED_RBF: Final = Method(
 OF_TABLES: Final = (
     Method(
         "LogisticRegression on scaled columns",
-        _scaled_linear,
-        "make_pipeline(StandardScaler(), LogisticRegression(C={C}, max_iter=1000))",
+        ("StandardScaler()", LOGISTIC),
         probabilities=True,
     ),
     SCALED_RBF,
     Method(
         "RandomForestClassifier",
-        _forest,
-        "RandomForestClassifier(random_state=0)",
+        ("RandomForestClassifier(random_state=0)",),
         C=(None,),
         probabilities=True,
         rounds="n_estimators",
     ),
     Method(
         "HistGradientBoostingClassifier",
-        _boosted,
-        "HistGradientBoostingClassifier(random_state=0)",
+        ("HistGradientBoostingClassifier(random_state=0)",),
         C=(None,),
         probabilities=True,
         rounds="max_iter",
@@ -263,17 +185,9 @@ def methods_for(X: Any) -> tuple[Method, ...]:
 
 def _filling(method: Method) -> Method:
     """A method of which means fill gaps; trees take these as they are."""
-    first = "make_pipeline("
-    if not method.code.startswith(first):
+    if len(method.steps) == 1:
         return method
-    code = method.code.replace(first, f"{first}SimpleImputer(keep_empty_features=True), ", 1)
-    return replace(method, steps=partial(_filled, method.steps), code=code)
-
-
-def _filled(steps: Callable[[float | None], Sequence[Any]], C: float | None) -> Sequence[Any]:
-    from sklearn.impute import SimpleImputer
-
-    return SimpleImputer(keep_empty_features=True), *steps(C)
+    return replace(method, steps=("SimpleImputer(keep_empty_features=True)", *method.steps))
 
 
 SINGLE_SAMPLES: Final = 5000
@@ -328,16 +242,13 @@ def in_background(task: Callable[[], Any]) -> Any:
 
     The thread is a daemon: a process that ends does not wait for it either.
     """
-    done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+    done: Future[Any] = Future()
 
     def run() -> None:
         try:
-            done.put((task(), None))
+            done.set_result(task())
         except BaseException as error:  # noqa: BLE001  # it is raised on the thread that waits
-            done.put((None, error))
+            done.set_exception(error)
 
     Thread(target=run, name="dhsk-baseline", daemon=True).start()
-    result, error = done.get()
-    if error is not None:
-        raise error
-    return result
+    return done.result()

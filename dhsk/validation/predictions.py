@@ -32,27 +32,14 @@ def write_predictions(
     # Labels of file systems may hold bytes that are no UTF-8.
     with written(place, "w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_header(held_out, found, with_ids=names is not None))
+        writer.writerow(_columns(held_out, found, slice(0), None if names is None else []))
         for repeat in range(held_out.repeats):
             if repeat and samples is not None:
                 names = samples.ids(BLOCK)
             flat = None if names is None else chain.from_iterable(names)
             for rows, ids in _blocks(found, repeat, len(held_out.y), flat):
-                writer.writerows(_rows(held_out, found, rows, ids))
-
-
-def _header(held_out: HeldOutPredictions, found: OutOfFold, *, with_ids: bool) -> list[str]:
-    classes = held_out.classes.tolist()
-    decided = classes if len(classes) > 2 else classes[1:]
-    return [
-        "sample",
-        *(["id"] if with_ids else []),
-        "true",
-        "predicted",
-        "fold",
-        *(["repeat"] if held_out.repeats > 1 else []),
-        *(f"decision_{name}" for name in decided if found.decisions is not None),
-    ]
+                columns = _columns(held_out, found, rows, ids)
+                writer.writerows(zip(*columns.values(), strict=True))
 
 
 def _blocks(
@@ -67,23 +54,25 @@ def _blocks(
         yield slice(int(low), int(high)), ids
 
 
-def _rows(
+def _columns(
     held_out: HeldOutPredictions, found: OutOfFold, rows: slice, ids: list[str] | None
-) -> Iterator[Sequence[Any]]:
-    """Values of some rows, column by column."""
-    labels = held_out.classes.tolist()
-    samples = found.samples[rows]
-    columns: list[Sequence[Any]] = [samples.tolist()]
+) -> dict[str, Sequence[Any]]:
+    """Values of some rows under the heads of the table."""
+    labels, samples = held_out.classes.tolist(), found.samples[rows]
+    columns: dict[str, Sequence[Any]] = {"sample": samples.tolist()}
     if ids is not None:
-        columns.append([ids[number] for number in (samples % BLOCK).tolist()])
-    columns.append([labels[number] for number in found.true[rows].tolist()])
-    columns.append([labels[number] for number in found.predicted[rows].tolist()])
-    columns.append(found.fold[rows].tolist())
+        columns["id"] = [ids[number] for number in (samples % BLOCK).tolist()]
+    columns["true"] = [labels[number] for number in found.true[rows].tolist()]
+    columns["predicted"] = [labels[number] for number in found.predicted[rows].tolist()]
+    columns["fold"] = found.fold[rows].tolist()
     if held_out.repeats > 1:
-        columns.append(found.repeat[rows].tolist())
+        columns["repeat"] = found.repeat[rows].tolist()
     if found.decisions is not None:
-        columns += [_texts(column) for column in found.decisions[rows].reshape(len(samples), -1).T]
-    return zip(*columns, strict=True)
+        decided = labels if len(labels) > 2 else labels[1:]
+        parts = found.decisions[rows].reshape(len(samples), len(decided)).T
+        named = zip(decided, parts, strict=True)
+        columns |= {f"decision_{name}": _texts(part) for name, part in named}
+    return columns
 
 
 def _texts(column: NDArray[np.float32]) -> list[str]:

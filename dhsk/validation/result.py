@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
 
@@ -92,7 +92,7 @@ class CvResult(Results):
     @property
     def repeats_(self) -> list[dict[str, Any]]:
         """One row per kernel, C and repeat: mean and standard deviation over the repeat's folds."""
-        return [asdict(row) for row in repeats_of(self)]
+        return repeats_of(self)
 
     @property
     def best_by_kernel_(self) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ class CvResult(Results):
         This is what most papers report. ``scores`` has the best of each repeat, ``std`` their
         standard deviation, ``label`` and ``C`` the cell with the highest mean over all repeats.
         """
-        return [asdict(row) for row in best_of_families(self)]
+        return best_of_families(self)
 
     def out_of_fold(self, cell: Mapping[str, Any] | None = None) -> OutOfFold:
         """Return what a cell predicted for each sample while that was held out.

@@ -178,7 +178,7 @@ def make_runs(
     if ratios:
         engine = sized.make(square, MAP_OF[CLR], grid, len(ratios), MAP_OF[CLR])
         runs.append((Stages(engine, square, grid, told, CLR), ratios))
-    return Runs(runs, disk, maker.options.earlier)
+    return Runs(runs, disk, maker.options.table, maker.options.earlier)
 
 
 def _divided(kernels: Sequence[Kernel], learnt: MapName) -> tuple[list[Kernel], list[Kernel]]:
@@ -210,25 +210,20 @@ class Runs:
     runs: Sequence[Run]
     disk: DiskNeed
     """Disk of all products."""
+    table: Place | None
+    """File for all rows, if there are several runs: the engine writes those of one."""
     earlier: tuple[Row, ...] = ()
     """Rows of earlier rounds of a search, which the table has too."""
 
-    def run(self, *, look: bool, scale_C: bool, table: Place | None) -> None:
+    def run(self, *, look: bool) -> None:
         """Try everything; rows of several runs are written to a table together."""
-        wanted = [Wanted(kernels, look, scale_C) for _, kernels in self.runs]
+        wanted = [Wanted(kernels, look) for _, kernels in self.runs]
         later = [len(own.kernels) + own.searched for own in wanted]
         for number, (stages, _) in enumerate(self.runs):
             stages.run(replace(wanted[number], later=sum(later[number + 1 :])))
-        self._write(table)
+        self._write()
 
-    def finish(
-        self,
-        finalists: Mapping[str, Sequence[Finalist]],
-        why: str,
-        *,
-        scale_C: bool,
-        table: Place | None,
-    ) -> None:
+    def finish(self, finalists: Mapping[str, Sequence[Finalist]], why: str) -> None:
         """Try kernels at values of C of their own, by the prefix of their map."""
         own = [(stages, finalists.get(stages.prefix, ())) for stages, _ in self.runs]
         for number, (stages, some) in enumerate(own):
@@ -236,25 +231,24 @@ class Runs:
             wanted = Wanted(
                 [one.kernel for one in some],
                 look=False,
-                scale_C=scale_C,
                 later=sum(len(finals) for _, finals in others),
                 later_columns=sum(other.columns_of(finals) for other, finals in others),
             )
             stages.finish(some, wanted, why)
-        self._write(table)
+        self._write()
 
-    def extend(self, table: Place | None) -> None:
+    def extend(self) -> None:
         """Try larger or smaller C, in units of the spread, while that pays."""
         for stages, _ in self.runs:
             rows = rows_of(self.tried)
             best = rows_by_point(rows)[highest(summarise(rows)).point]
-            stages.extend(Wanted([], look=False, scale_C=True), best, self.earlier)
-        self._write(table)
+            stages.extend(Wanted([], look=False), best, self.earlier)
+        self._write()
 
-    def _write(self, table: Place | None) -> None:
+    def _write(self) -> None:
         """Write the rows of several runs together; those of one are written by its engine."""
-        if table is not None and any(stages.prefix for stages, _ in self.runs):
-            write_rows([*rows_of(self.tried), *self.earlier], table)
+        if self.table is not None and any(stages.prefix for stages, _ in self.runs):
+            write_rows([*rows_of(self.tried), *self.earlier], self.table)
 
     @property
     def tried(self) -> list[TriedKernel]:

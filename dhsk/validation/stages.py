@@ -60,9 +60,6 @@ class Wanted:
     """Kernels to try first; none for a matrix of the user's own."""
     look: bool
     """Whether other times are tried while that may pay."""
-    scale_C: bool  # noqa: N815 - the name in `cross_validate`
-    """Whether C is divided by the spread of the samples."""
-
     later: int = 0
     """Kernels that are tried after these."""
     later_columns: float | None = None
@@ -73,11 +70,6 @@ class Wanted:
         """Kernels at other times that are tried after them, about."""
         look = self.look and any(isinstance(kernel, HeatKernel) for kernel in self.kernels)
         return SEARCHED if look else 0
-
-    @property
-    def extend(self) -> bool:
-        """Whether other values of C are tried while the best is at an end of the grid."""
-        return self.look and self.scale_C
 
 
 def is_default(square: Square, time_scale: Any, kernels: Any) -> bool:
@@ -200,7 +192,7 @@ class Stages:
         self._other_times(wanted)
         if self.prefix == SCALED:
             self._other_widths(wanted)
-        if wanted.extend:
+        if self.grid.in_spreads:
             self.extend(wanted, rows_by_point(self.rows)[highest(summarise(self.rows)).point])
 
     def finish(self, finalists: Sequence[Finalist], wanted: Wanted, why: str) -> None:
@@ -289,8 +281,8 @@ class Stages:
                 ahead + wanted.later,
                 len(self.grid.C) * ahead + later,
             )
-            tried = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
-        found = [_named(one, self.prefix) for one in tried]
+            tried = self.engine.run(kernels, grid)
+        found = [replace(one, cells=one.cells.named(self.prefix)) for one in tried]
         self.tried += found
         return found
 
@@ -382,11 +374,6 @@ def _was_worse(
     if not {nearest, cell.penalty} <= scores.keys():
         return False
     return sizes.paired(scores[cell.penalty], scores[nearest]).is_sure
-
-
-def _named(tried: Any, prefix: str) -> TriedKernel:
-    """The results of a kernel, under the name of its map."""
-    return replace(tried, cells=tried.cells.named(prefix)) if prefix else tried  # type: ignore[no-any-return]
 
 
 def rows_of(tried: Sequence[TriedKernel]) -> list[Row]:

@@ -6,7 +6,7 @@ like the one of unweighted samples.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,18 +27,6 @@ from dhsk.validation.grid_progress import GridProgress
 
 MakeEngine = Callable[[Samples, Grid, str], Engine]
 """Makes the engine of weighted samples, with a grid, and the name of its folder of products."""
-
-
-@dataclass(frozen=True, eq=False)
-class TriedWeighted:
-    """Results of a kernel on weighted samples."""
-
-    kernel: Kernel
-    rank: int | None
-    C: list[float]
-    cells: Cells
-    first: TriedKernel
-    """What the engine of the first fold tried."""
 
 
 class WeightedEngine:
@@ -86,38 +74,36 @@ class WeightedEngine:
         self._begin()
         return self._engines[0].relative_work(kernel)
 
-    def run(
-        self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid
-    ) -> Sequence[TriedWeighted]:
-        """Try some kernels; `scale_C` divides C by the spread under the weights of fold 0."""
-        return [one for kernel in kernels for one in self._try(kernel, scale_C, grid)]
+    def run(self, kernels: Sequence[Kernel], grid: Grid) -> Sequence[TriedKernel]:
+        """Try some kernels; the spread is that under the weights of fold 0."""
+        return [one for kernel in kernels for one in self._try(kernel, grid)]
 
-    def _try(self, kernel: Kernel, scale_C: bool, grid: Grid) -> list[TriedWeighted]:
+    def _try(self, kernel: Kernel, grid: Grid) -> list[TriedKernel]:
         """Results of a kernel, at each rank if it is of low rank."""
         self._begin()
         with self._told.within(fold=0):
-            firsts = self._engines[0].run([kernel], scale_C=scale_C, grid=_fold(grid, 0))
+            firsts = self._engines[0].run([kernel], _fold(grid, 0))
         return [self._others(kernel, first, grid) for first in firsts]
 
-    def _others(self, kernel: Kernel, first: TriedKernel, grid: Grid) -> TriedWeighted:
+    def _others(self, kernel: Kernel, first: TriedKernel, grid: Grid) -> TriedKernel:
         """Add the other folds to the first one, at the same C."""
-        rank = first.cells.rows[0].rank
+        grid = replace(grid, C=first.C, in_spreads=False)
         C_scaled = {row.C: row.C_scaled for row in first.cells.rows}
         parts = [first.cells]
         for fold, engine in enumerate(self._engines[1:], start=1):
             with self._told.within(fold=fold):
-                own = engine.run([kernel], scale_C=False, grid=_fold(grid, fold).at(first.C))
-            parts.append(next(one.cells for one in own if one.cells.rows[0].rank == rank))
+                own = engine.run([kernel], _fold(grid, fold))
+            parts.append(next(one.cells for one in own if one.rank == first.rank))
         # It is a column of the cell, which is one over all folds: the worst.
-        error = max((c.rows[0].trace_error or 0.0 for c in parts), default=0.0) if rank else None
+        errors = [error for one in parts if (error := one.rows[0].trace_error) is not None]
         rows = [
-            replace(row, fold=fold, C_scaled=C_scaled[row.C], trace_error=error)
+            replace(row, fold=fold, C_scaled=C_scaled[row.C], trace_error=max(errors, default=None))
             for fold, cells in enumerate(parts)
             for row in cells.rows
         ]
         predicted = [guess for cells in parts for guess in cells.predicted]
         decisions = [one for cells in parts for one in cells.decisions]
-        return TriedWeighted(kernel, rank, first.C, Cells(rows, predicted, decisions), first)
+        return replace(first, cells=Cells(rows, predicted, decisions))
 
     def _begin(self) -> None:
         """Make the engines of the folds."""
@@ -126,29 +112,21 @@ class WeightedEngine:
                 samples, name = WeightedSamples(self._samples, weights), f"{self._name}-{fold}"
                 self._engines.append(self._make(samples, _fold(self._grid, fold), name))
 
-    def unfitted(self, kernel: Kernel, rank: int | None) -> TriedKernel:
-        """A kernel on all samples, without fits."""
-        return self._of_all().unfitted(kernel, rank)
-
     def refit(
-        self, winner: TriedWeighted, C: float, multi_class: MultiClass
+        self, winner: TriedKernel, C: float, multi_class: MultiClass
     ) -> tuple[Any, Certificate]:
         """Fit one cell on all samples, with their weights; return the model and its certificate."""
-        engine = self._of_all()
-        whole = engine.unfitted(winner.kernel, winner.rank)
-        model, proof = engine.refit(whole, C, multi_class)
+        engine = self._make(self.samples, self._grid, f"{self._name}-all")
+        model, proof = engine.refit(winner, C, multi_class)
         return replace(model, feature_weights=self._weights[-1]), proof
 
-    def _of_all(self) -> Engine:
-        return self._make(self.samples, self._grid, f"{self._name}-all")
-
-    def among(self, winner: TriedWeighted, members: Indices) -> NDArray[Any]:
+    def among(self, winner: TriedKernel, members: Indices) -> NDArray[Any]:
         """Values of the winner's kernel among some samples, under the weights of fold 0."""
-        return self._engines[0].among(winner.first, members)
+        return self._engines[0].among(winner, members)
 
-    def facts(self, winner: TriedWeighted) -> RunFacts:
+    def facts(self, winner: TriedKernel) -> RunFacts:
         """Samples and plan; the spectrum is that under the weights of fold 0."""
-        found = self._engines[0].facts(winner.first)
+        found = self._engines[0].facts(winner)
         print_ = scan(self._samples, None).fingerprint  # of the samples without weights
         return replace(
             found,

@@ -74,8 +74,7 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = methods.OF_TABLES[-1]
     quick = Method(
         slow.name,
-        lambda _: (HistGradientBoostingClassifier(max_iter=3, random_state=0),),
-        "HistGradientBoostingClassifier(max_iter=3, random_state=0)",
+        ("HistGradientBoostingClassifier(max_iter=3, random_state=0)",),
         C=(None,),
         probabilities=True,
         rounds="max_iter",
@@ -186,8 +185,10 @@ def test_methods_of_few_samples_have_one_thread(monkeypatch: pytest.MonkeyPatch)
             seen.append(_openmp_effective_n_threads())
             return super().predict(X)
 
-    watching = Method("watching", lambda _: [Watching()], "DummyClassifier()", (None,))
-    monkeypatch.setattr(methods, "OF_TABLES", (watching,))
+    monkeypatch.setattr(Method, "made", lambda *_, **__: make_pipeline(Watching()))
+    monkeypatch.setattr(
+        methods, "OF_TABLES", (Method("watching", ("DummyClassifier()",), (None,)),)
+    )
     X, y = counts()
     dhsk.cross_validate(as_table(X), y, out=dhsk.Output(baselines=True), **ONE)
     assert len(seen) >= 6

@@ -1,6 +1,7 @@
 """Rows of a kernel: the scores of scikit-learn fold by fold, certificates, and names."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ def cells(K: Any, y: Any, *, unit: float = 1.0, C_scaled: Any = None, **options:
     solver = PairSolver(grid.y, grid.weights, TOL, [matrix], Threads(1), share, balls=True)
     ((_, solved),) = solver.solved()
     held_out = solver.held_out(0, solved, [test for _, test in grid.folds])
-    return rows_of_kernel(held_out, grid, solver.pairs(), solved, NAMES, C_scaled)
+    grid = replace(grid, C_scaled=C_scaled)
+    return rows_of_kernel(held_out, grid, solver.pairs(), solved, NAMES)
 
 
 def fold_fits(K: Any, y: Any) -> Any:

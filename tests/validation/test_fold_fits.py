@@ -40,7 +40,7 @@ def cells(
     grid = make_grid(divide(len(y), y, cv), VALUES_OF_C, tol=TOL, **options)
     features = FeatureMatrix.in_memory(Z, Threads(1))
     fits = FoldFits(features, grid, LOSSES[loss], room, seed=0, threads=1, run=RunProgress())
-    return grid, fits.cells(grid.C, NAMES)
+    return grid, fits.cells(NAMES)
 
 
 def peer(loss: str, C: float) -> Any:
@@ -138,7 +138,7 @@ def counted_cells(last: int, folder: Path | None, room: int) -> tuple[Counted, C
     kept = Checkpoint(folder)
     fits = FoldFits(features, grid, loss, room, seed=0, threads=1, run=RunProgress(), entries=kept)
     with suppress(KeyboardInterrupt):
-        return features, fits.cells(grid.C, NAMES)
+        return features, fits.cells(NAMES)
     return features, None
 
 

@@ -4,7 +4,6 @@ import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from dhsk.results.paired import FoldSizes
 from dhsk.samples import open_samples
 from dhsk.samples.taken import taken
 from dhsk.validation.cells import Cells
+from dhsk.validation.engine import TriedKernel
 from dhsk.validation.folds import divide
 from dhsk.validation.grid import Grid, make_grid
 from dhsk.validation.grid_progress import GridProgress
@@ -193,12 +193,11 @@ class Scored:
         del kernel
         return 1.0
 
-    def run(self, kernels: Any, *, scale_C: bool, grid: Any) -> list[Any]:
+    def run(self, kernels: Any, grid: Any) -> list[Any]:
         """Cells of a kernel at the values of C of the grid."""
-        del scale_C
         rows = [row for C in grid.C for row in rows_of("cosine", C, self.scores[C])]
         rows = [replace(row, C_scaled=row.C) for row in rows]
-        return [SimpleNamespace(kernel=kernels[0], C=list(grid.C), cells=Cells(rows, []))]
+        return [TriedKernel(kernels[0], list(grid.C), Cells(rows, []))]
 
 
 TOP = tuple(score + 0.02 for score in BEST)
@@ -219,11 +218,11 @@ def test_a_smaller_C_is_tried_where_it_may_win(
 ) -> None:
     """The best C of those on all samples is the smallest, by 0.01."""
     scores = {0.15: lowered(0.05), 0.5: lowered(0.02), 1.5: BEST, 5.0: lowered(0.01)}
-    grid = grid_of(100).at([1.5, 5.0])
+    grid = replace(grid_of(100), C=[1.5, 5.0], in_spreads=True)
     told = GridProgress(lambda _: None)
     told.begin(grid, None)
     stages = Stages(Scored(scores), open_samples(np.ones((100, 3))), grid, told)  # type: ignore[arg-type]
-    wanted = Wanted([dhsk.CosineKernel()], look=False, scale_C=True)
+    wanted = Wanted([dhsk.CosineKernel()], look=False)
     stages.finish([Finalist(dhsk.CosineKernel(), (1.5, 5.0))], wanted, "")
     earlier = [
         replace(row, sample=60, C_scaled=row.C)
@@ -251,11 +250,11 @@ def test_without_halving_a_larger_C_is_tried_where_it_may_win(
     first = lowered(0.05) if at_5 else BEST
     scores = {0.5: first, 1.5: first, 5.0: at_5 or BEST, 15.0: BEST}
     scores |= {50.0: lowered(0.01), 150.0: lowered(0.02)}
-    grid = grid_of(100).at([0.5, 1.5, 5.0, 15.0])
+    grid = replace(grid_of(100), C=[0.5, 1.5, 5.0, 15.0], in_spreads=True)
     told = GridProgress(lambda _: None)
     told.begin(grid, None)
     stages = Stages(Scored(scores), open_samples(np.ones((100, 3))), grid, told)  # type: ignore[arg-type]
-    stages.run(Wanted([dhsk.CosineKernel()], look=True, scale_C=True))
+    stages.run(Wanted([dhsk.CosineKernel()], look=True))
     assert [C for one in stages.tried[1:] for C in one.C] == tried
 
 
