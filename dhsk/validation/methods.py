@@ -1,7 +1,7 @@
 """Common methods of scikit-learn beside which kernels are judged, and how one is fitted."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 from dhsk.results.baselines import HOMES
 from dhsk.samples.looks import EMBEDDED, are_compositions
+from dhsk.samples.maps import clr_map
 
 TRIAL_ROUNDS: Final = 10
 """Rounds, of boosting or trees of a forest, in a fit that only tells the time, of `ROUNDS`."""
@@ -33,13 +34,37 @@ _one_at_a_time = Lock()
 """LIBLINEAR's random numbers are those of the process: two fits at a time would change both."""
 
 
+AT_C: Final = "{C}"
+"""In the place of C, in parameters and in code."""
+
+_WORDS: Final[Mapping[Any, str]] = {AT_C: AT_C, np.sqrt: "np.sqrt", clr_map: "dhsk.clr_map"}
+"""Parameters whose `repr` is no code."""
+
+
+class Step:
+    """A class of scikit-learn in a pipeline, and its parameters."""
+
+    def __init__(self, kind: str, **parameters: Any) -> None:
+        self._kind, self._parameters = kind, parameters
+
+    @property
+    def code(self) -> str:
+        """It as an expression."""
+        given = (f"{name}={_WORDS.get(v, repr(v))}" for name, v in self._parameters.items())
+        return f"{self._kind}({', '.join(given)})"
+
+    def made(self, C: float | None) -> Any:
+        """It at a C, not fitted."""
+        given = {name: C if v == AT_C else v for name, v in self._parameters.items()}
+        return getattr(import_module(HOMES[self._kind]), self._kind)(**given)
+
+
 @dataclass(frozen=True)
 class Method:
     """A method of scikit-learn."""
 
     name: str
-    steps: tuple[str, ...]
-    """Steps of its pipeline as expressions, with {C} in the place of C."""
+    steps: tuple[Step, ...]
     C: tuple[float | None, ...] = (0.1, 1.0, 10.0)
     power: int = 1
     """The seconds of a fit grow with this power of the number of samples."""
@@ -51,13 +76,14 @@ class Method:
     @property
     def code(self) -> str:
         """All of it as an expression, with {C} in the place of C."""
-        return f"make_pipeline({', '.join(self.steps)})" if len(self.steps) > 1 else self.steps[0]
+        steps = ", ".join(step.code for step in self.steps)
+        return f"make_pipeline({steps})" if len(self.steps) > 1 else steps
 
     def made(self, C: float | None, trial_of: int = 0) -> Any:
         """A pipeline that is not fitted; as trial of a fit on so many samples with fewer rounds."""
         from sklearn.pipeline import make_pipeline
 
-        pipeline = make_pipeline(*(_made(step, C) for step in self.steps))
+        pipeline = make_pipeline(*(step.made(C) for step in self.steps))
         if trial_of and self.rounds is not None:
             stops = trial_of > _STOPS_FROM and "early_stopping" in pipeline[-1].get_params()
             rounds = {self.rounds: STOPPING_ROUNDS if stops else TRIAL_ROUNDS}
@@ -72,34 +98,26 @@ class Method:
         return 1.0 if getattr(fitted[-1], "n_iter_", rounds) < rounds else ROUNDS / rounds
 
 
-def _made(step: str, C: float | None) -> Any:
-    """What the expression of a step makes: what runs is what the page says."""
-    import dhsk  # for what the package's front door has
-
-    kind = step.partition("(")[0]
-    names = {kind: getattr(import_module(HOMES[kind]), kind), "np": np, "dhsk": dhsk}
-    return eval(step.replace("{C}", repr(C)), names)
-
-
-LINEAR: Final = "LinearSVC(C={C}, random_state=0)"
-LOGISTIC: Final = "LogisticRegression(C={C}, max_iter=1000)"
-RBF: Final = "SVC(C={C})"
+LINEAR: Final = Step("LinearSVC", C=AT_C, random_state=0)
+LOGISTIC: Final = Step("LogisticRegression", C=AT_C, max_iter=1000)
+RBF: Final = Step("SVC", C=AT_C)
+_FILL: Final = Step("SimpleImputer", keep_empty_features=True)
 
 OF_COUNTS: Final = (
     Method(
         "LinearSVC on sublinear tf-idf",
-        ("TfidfTransformer(sublinear_tf=True)", LINEAR),
+        (Step("TfidfTransformer", sublinear_tf=True), LINEAR),
     ),
     Method(
         "ComplementNB on sublinear tf-idf",
-        ("TfidfTransformer(sublinear_tf=True)", "ComplementNB()"),
+        (Step("TfidfTransformer", sublinear_tf=True), Step("ComplementNB")),
         C=(None,),
         probabilities=True,
     ),
-    Method("LinearSVC on tf-idf", ("TfidfTransformer()", LINEAR)),
+    Method("LinearSVC on tf-idf", (Step("TfidfTransformer"), LINEAR)),
     Method(
         "LinearSVC on square roots of proportions",
-        ('Normalizer("l1")', "FunctionTransformer(np.sqrt)", LINEAR),
+        (Step("Normalizer", norm="l1"), Step("FunctionTransformer", func=np.sqrt), LINEAR),
     ),
 )
 """On 2,000 posts of 20 groups, all words, the first had 0.819 with C = 1, the second 0.809, the
@@ -111,7 +129,7 @@ OF_PROPORTIONS: Final = OF_COUNTS[2:]
 OF_COMPOSITIONS: Final = (
     Method(
         "LogisticRegression on log-ratios",
-        ("FunctionTransformer(dhsk.clr_map)", LOGISTIC),
+        (Step("FunctionTransformer", func=clr_map), LOGISTIC),
         C=(1.0, 10.0, 100.0),
         probabilities=True,
     ),
@@ -122,13 +140,13 @@ microbes was 0.814, with log(counts + 1), the usual ratios, 0.815, and that of f
 OF_WIDE: Final = (
     Method(
         "LogisticRegression on rows of length 1",
-        ("Normalizer()", LOGISTIC),
+        (Step("Normalizer"), LOGISTIC),
         C=(1.0, 10.0, 100.0),
         probabilities=True,
     ),
     Method(
         "SVC(rbf) on rows of length 1",
-        ("Normalizer()", RBF),
+        (Step("Normalizer"), RBF),
         C=(1.0, 10.0, 100.0),
         power=2,
     ),
@@ -141,7 +159,7 @@ two."""
 
 SCALED_RBF: Final = Method(
     "SVC(rbf) on scaled columns",
-    ("StandardScaler()", RBF),
+    (Step("StandardScaler"), RBF),
     C=(1.0, 10.0, 100.0),
     power=2,
 )
@@ -149,20 +167,20 @@ SCALED_RBF: Final = Method(
 OF_TABLES: Final = (
     Method(
         "LogisticRegression on scaled columns",
-        ("StandardScaler()", LOGISTIC),
+        (Step("StandardScaler"), LOGISTIC),
         probabilities=True,
     ),
     SCALED_RBF,
     Method(
         "RandomForestClassifier",
-        ("RandomForestClassifier(random_state=0)",),
+        (Step("RandomForestClassifier", random_state=0),),
         C=(None,),
         probabilities=True,
         rounds="n_estimators",
     ),
     Method(
         "HistGradientBoostingClassifier",
-        ("HistGradientBoostingClassifier(random_state=0)",),
+        (Step("HistGradientBoostingClassifier", random_state=0),),
         C=(None,),
         probabilities=True,
         rounds="max_iter",
@@ -187,7 +205,7 @@ def _filling(method: Method) -> Method:
     """A method of which means fill gaps; trees take these as they are."""
     if len(method.steps) == 1:
         return method
-    return replace(method, steps=("SimpleImputer(keep_empty_features=True)", *method.steps))
+    return replace(method, steps=(_FILL, *method.steps))
 
 
 SINGLE_SAMPLES: Final = 5000

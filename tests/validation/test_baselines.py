@@ -74,7 +74,7 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = methods.OF_TABLES[-1]
     quick = Method(
         slow.name,
-        ("HistGradientBoostingClassifier(max_iter=3, random_state=0)",),
+        (methods.Step("HistGradientBoostingClassifier", max_iter=3, random_state=0),),
         C=(None,),
         probabilities=True,
         rounds="max_iter",
@@ -187,7 +187,7 @@ def test_methods_of_few_samples_have_one_thread(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Method, "made", lambda *_, **__: make_pipeline(Watching()))
     monkeypatch.setattr(
-        methods, "OF_TABLES", (Method("watching", ("DummyClassifier()",), (None,)),)
+        methods, "OF_TABLES", (Method("watching", (methods.Step("DummyClassifier"),), (None,)),)
     )
     X, y = counts()
     dhsk.cross_validate(as_table(X), y, out=dhsk.Output(baselines=True), **ONE)
