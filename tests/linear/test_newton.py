@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 import dhsk
 from dhsk.execution.threads import Threads
 from dhsk.linear.losses import LOSSES, Loss
-from dhsk.linear.newton import Newton, Solution, Targets, solve_columns
-from dhsk.linear.passes import Columns
+from dhsk.linear.newton import Newton, Solution, solve_columns
+from dhsk.linear.passes import Columns, Targets
 from dhsk.nystrom.components import inverse_root
 from dhsk.nystrom.spans import Basis, FeatureMatrix, of_rows
 

@@ -13,6 +13,7 @@ from dhsk.linear.losses import LOSSES
 from dhsk.linear.passes import (
     Columns,
     Estimate,
+    Targets,
     _spread,
     active,
     curvature_of,
@@ -133,7 +134,7 @@ def test_factors_of_a_share_serve_as_those_of_all() -> None:
     features, weights = FeatureMatrix.in_memory(Z, Threads(1)), np.ones((n, 1))
     one, loss = Columns(np.array([1]), np.array([0]), np.array([1.0])), HINGE
     factors, V = Factors(one), np.zeros((k + 1, 1))
-    factors.compute(features, y, weights, V, one, loss, 10**9)
+    factors.compute(features, Targets(y, weights), V, one, loss, 10**9)
     with_one = np.hstack([Z, np.ones((n, 1))])
     exact = np.eye(k + 1) + 2 * with_one.T @ with_one
     ratio = np.linalg.eigvals(
@@ -160,7 +161,7 @@ def test_factors_of_computed_features_keep_their_small_components(
                       dtype="float32", basis=Basis(kernel, landmarks), root=root)  # fmt: skip
     one, loss = Columns(np.array([1]), np.array([0]), np.array([100.0])), HINGE
     factors, V = Factors(one), np.zeros((Z.width + 1, 1))
-    factors.compute(Z, y, np.ones((len(y), 1), np.float32), V, one, loss, 10**9)
+    factors.compute(Z, Targets(y, np.ones((len(y), 1), np.float32)), V, one, loss, 10**9)
     features = kernel.of_rows(rows, landmarks).astype(np.float64) @ root
     with_one = np.hstack([features, np.ones((len(y), 1))])
     exact = np.eye(Z.width + 1) + 2 * 100.0 * with_one.T @ with_one
