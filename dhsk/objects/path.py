@@ -180,7 +180,7 @@ class ObjectPath:
 
     def open(self, mode: Literal["rb"] = "rb") -> io.BufferedReader:  # noqa: ARG002  # as of paths
         """Open the object for reading; it is read by ranges."""
-        return io.BufferedReader(ObjectReader(self, self.version().size), MOST_BYTES)
+        return io.BufferedReader(ObjectReader(self.read_parts, self.version().size), MOST_BYTES)
 
     def read_bytes(self, part: slice = slice(None)) -> bytes:
         """The object, or some consecutive bytes of it, as slices select them."""
