@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from dhsk.errors import InputError, StoreError
 from dhsk.objects.client import FIRST_SECONDS, PATIENCE_SECONDS, Result, bucket_of, patiently
@@ -24,6 +24,10 @@ PART_BYTES: Final = 8 << 20
 _PARTS_AT_ONCE: Final = 4
 
 _DELETED_AT_ONCE: Final = 1000
+
+
+Range: TypeAlias = tuple[int, int] | dict[str, int]
+"""Begin and end, or an "offset", or the length of a "suffix", of bytes, as obstore takes them."""
 
 
 class Version(NamedTuple):
@@ -171,9 +175,9 @@ class ObjectPath:
         """Open the object for reading; it is read by ranges."""
         return io.BufferedReader(ObjectReader(self.read_parts, self.version().size), MOST_BYTES)
 
-    def read_bytes(self, part: slice = slice(None)) -> bytes:
-        """The object, or some consecutive bytes of it, as slices select them."""
-        options = {} if part == slice(None) else {"range": _range_of(part)}
+    def read_bytes(self, part: Range | None = None) -> bytes:
+        """The object, or some consecutive bytes of it."""
+        options = {} if part is None else {"range": part}
         return self._ask(
             "read", lambda: bytes(library().get(self._store, self.key, options=options).bytes())
         )
@@ -269,13 +273,6 @@ class ObjectPath:
     @property
     def _store(self) -> Any:
         return bucket_of(self.bucket)
-
-
-def _range_of(part: slice) -> Any:
-    """A slice as obstore takes it."""
-    if part.start is not None and part.start < 0:
-        return {"suffix": -part.start}
-    return {"offset": part.start} if part.stop is None else (part.start or 0, part.stop)
 
 
 @lru_cache(maxsize=1)
