@@ -27,7 +27,7 @@ from dhsk.gram.storage.descriptions import (
     write_description,
 )
 from dhsk.objects.places import Place as Location
-from dhsk.objects.places import Spare, size_of, sizes_below
+from dhsk.objects.places import size_of, sizes_below
 
 RECORD: Final = "dhsk_chunk_crc32c"
 """Attribute with the checksums of all chunks in the order of their places, eight hexadecimal digits
@@ -119,10 +119,10 @@ class StoredArray:
         names = [name.split("/") for name, size in sizes if size == self.chunk_bytes]
         return {tuple(map(int, name)) for name in names if all(map(str.isdigit, name))}
 
-    def writer(self, place: Place, spare: Spare | None = None) -> ChunkWriter:
-        """Writer of a chunk by strips, of two axes; see `begin_whole` for `spare`."""
+    def writer(self, place: Place) -> ChunkWriter:
+        """Writer of a chunk by strips, of two axes."""
         rows, width = self.chunks
-        return ChunkWriter(self.path_of(place), (rows, width), self.dtype, spare)
+        return ChunkWriter(self.path_of(place), (rows, width), self.dtype)
 
     def write(self, place: Place, values: NDArray[Any]) -> None:
         """Write a chunk of values, C-ordered, padded to the full shape, atomically."""
