@@ -275,20 +275,13 @@ def _blocks(store: GramStore, group: Group) -> Iterator[tuple[int, int, Rows, Ro
     """Tiles with their samples, column by column; None for the columns of a diagonal tile."""
     tiling = store.header.tiling
     above, left = extent(tiling, group)
-    rows, cols = samples_of_sides(store, above, left)
+    rows = cols = store.samples.read("rows", above)
+    if not (tiling.symmetric and above == left):
+        cols = store.samples.read("rows" if tiling.symmetric else "cols", left)
     for i, j in sorted(group, key=lambda tile: tile[::-1]):
         diagonal = tiling.symmetric and i == j
         block = rows[within(tiling.rows(i), above)]
         yield i, j, block, None if diagonal else cols[within(tiling.cols(j), left)]
-
-
-def samples_of_sides(store: GramStore, above: slice, left: slice) -> tuple[Rows, Rows]:
-    """Mapped samples of some rows and columns of the matrix; one array if they are the same."""
-    symmetric = store.header.tiling.symmetric
-    rows = store.samples.read("rows", above)
-    if symmetric and above == left:
-        return rows, rows
-    return rows, store.samples.read("rows" if symmetric else "cols", left)
 
 
 def _of_nodes(store: GramStore, group: Group) -> Iterator[TileValues]:
