@@ -118,6 +118,16 @@ class TiledMatrix:
         """Partition into tiles."""
         return self._store.header.tiling
 
+    def _square(self, what: str) -> Self:
+        """The matrix itself, or InputError if rows and columns are not the same samples."""
+        if not self.symmetric:
+            n, m = self.shape
+            raise InputError(
+                f"only a matrix of samples with themselves can be {what}, but this one is of {n} "
+                f"samples with {m} others: compute it without Y"
+            )
+        return self
+
     # Reading
 
     def _tile(self, i: int, j: int) -> NDArray[Any]:
