@@ -14,6 +14,7 @@ from dhsk.execution.limits import core_count
 from dhsk.execution.lock import is_occupied
 from dhsk.execution.resources import Resources
 from dhsk.gram import GramMatrix
+from dhsk.gram.graph_plan import plan_of
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.parts import is_begun
@@ -171,11 +172,7 @@ class Outcome:
 
     def show(self, G: GramMatrix, samples: Samples, resources: Resources) -> None:
         """Print predicted and measured seconds, bytes and tiles."""
-        header = G.header
-        plan = make_plan(
-            GramSides.of([samples], self._overlap), resources, tile=header.tile, dtype=header.dtype,
-            product_dtype=header.product_dtype, layout=header.layout,
-        )  # fmt: skip
+        plan = plan_of(G.header, resources, GramSides.of([samples], self._overlap))
         total = plan.tiling.n_tiles
         computed = total - (self.found or 0)
         prediction = Prediction(

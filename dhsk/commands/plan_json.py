@@ -15,8 +15,8 @@ def gram_facts(prediction: Prediction, passes: int) -> dict[str, Any]:
     return {
         "n_rows": t.n_rows,
         "n_cols": t.n_cols,
-        "dim": plan.dim,
-        "entries_per_sample": plan.row_entries,
+        "dim": plan.sides.dim,
+        "entries_per_sample": plan.sides.row_entries,
         "dtype": plan.dtype,
         "product_dtype": plan.product_dtype,
         "layout": plan.layout,

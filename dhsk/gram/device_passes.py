@@ -34,7 +34,7 @@ Partial: TypeAlias = list[tuple[slice, NDArray[Any]]]
 
 def computes_on_device(source: SourceOfTiles) -> bool:
     """Whether the device of the code in progress multiplies a matrix of dense samples."""
-    return current_device() is not None and bool(_passes_of(source))
+    return _on_device(source) is not None
 
 
 def device_edge(source: SourceOfTiles, tiling: Tiling) -> int | None:
@@ -42,12 +42,11 @@ def device_edge(source: SourceOfTiles, tiling: Tiling) -> int | None:
 
     They are many: in smaller groups the same samples are read, and copied, more often.
     """
-    device = current_device()
-    if device is None or not _passes_of(source):
+    found = _on_device(source)
+    if found is None:
         return None
-    assert isinstance(source, TileSource)  # others have no passes
-    header = GramStore.open(source.path).header
-    row_bytes = np.dtype(header.product_dtype).itemsize * header.dim
+    device, store, _ = found
+    row_bytes = np.dtype(store.header.product_dtype).itemsize * store.header.dim
     return _edge(device, row_bytes, tiling.tile)
 
 
@@ -89,38 +88,24 @@ def multiplied_on_device(
         Sums of each factor that is given; None for sparse samples, tiles that are stored, kernels
         that no device computes, and where there is no device.
     """
-    device = current_device()
-    passes = [] if device is None else _passes_of(source)
-    if device is None or not passes:
+    found = _on_device(source)
+    if found is None:
         return None
-    assert isinstance(source, TileSource)  # others have no passes
+    device, store, passes = found
+    extents = extent(tiling, group)
     with device.turn():  # from here on, as samples of many tasks would not fit in memory
-        return _multiplied(device, source, passes, tiling, group, factors, dtype)
-
-
-def _multiplied(
-    device: Device,
-    source: TileSource,
-    passes: Sequence[DevicePass],
-    tiling: Tiling,
-    group: Group,
-    factors: tuple[Factor | None, Factor | None],
-    dtype: Any,
-) -> Partial:
-    """Products of a group within a turn on a device."""
-    store, extents = GramStore.open(source.path), extent(tiling, group)
-    sides = _sides(device, source, passes, store, extents)
-    if are_apart([side.marks for side in sides]):
-        sides = [replace(side, marks=None) for side in sides]
-    sums = _GroupSums(device, extents, factors, len(passes), np.dtype(dtype))
-    for above, left, own in _blocks_of(tiling, group):
-        place = within(above, extents[0]), within(left, extents[1])
-        blocks = sides[0][place[0]], sides[-1][place[1]]
-        for number, part, values in values_on_device(
-            device, passes, *blocks, store.header.dtype, same=own and blocks[0].marks is None
-        ):
-            sums.add(number, _moved(part, place[0].start), place[1], values, mirrored=not own)
-    return sums.fetched()
+        sides = _sides(device, source, passes, store, extents)
+        if are_apart([side.marks for side in sides]):
+            sides = [replace(side, marks=None) for side in sides]
+        sums = _GroupSums(device, extents, factors, len(passes), np.dtype(dtype))
+        for above, left, own in _blocks_of(tiling, group):
+            place = within(above, extents[0]), within(left, extents[1])
+            blocks = sides[0][place[0]], sides[-1][place[1]]
+            for number, part, values in values_on_device(
+                device, passes, *blocks, store.header.dtype, same=own and blocks[0].marks is None
+            ):
+                sums.add(number, _moved(part, place[0].start), place[1], values, mirrored=not own)
+        return sums.fetched()
 
 
 def _blocks_of(tiling: Tiling, group: Group) -> Iterator[tuple[slice, slice, bool]]:
@@ -140,7 +125,7 @@ def _blocks_of(tiling: Tiling, group: Group) -> Iterator[tuple[slice, slice, boo
 
 def _sides(
     device: Device,
-    source: TileSource,
+    source: SourceOfTiles,
     passes: Sequence[DevicePass],
     store: GramStore,
     extents: tuple[slice, slice],
@@ -171,15 +156,20 @@ def _sides(
     ]
 
 
-def _passes_of(source: SourceOfTiles) -> list[DevicePass]:
-    """How a device makes the values of each kernel; empty if it does not."""
-    if not (isinstance(source, TileSource) and source.compute):
-        return []
-    header = GramStore.open(source.path).header
-    if any(entries is not None for entries in header.nnz):
-        return []
-    passes = [kernel.device_pass(np.dtype(header.product_dtype)) for kernel in source.kernels]
-    return [one for one in passes if one is not None] if None not in passes else []
+def _on_device(source: SourceOfTiles) -> tuple[Device, GramStore, list[DevicePass]] | None:
+    """The device of the code in progress, and how it makes the values of each kernel of a store.
+
+    None if there is no device, or it does not make the values.
+    """
+    device = current_device()
+    if device is None or not (isinstance(source, TileSource) and source.compute):
+        return None
+    store = GramStore.open(source.path)
+    if any(entries is not None for entries in store.header.nnz):
+        return None
+    kind = np.dtype(store.header.product_dtype)
+    passes = [one for k in source.kernels if (one := k.device_pass(kind)) is not None]
+    return None if len(passes) < len(source.kernels) else (device, store, passes)
 
 
 def _moved(part: slice, start: int) -> slice:

@@ -323,14 +323,8 @@ def _kept_estimates(entries: Checkpoint, tested: _Tested, bits: GroupingBits) ->
     """Estimates of each grouping and witnesses of the first, of this run or a killed one."""
     if entries.folder is None:
         return _estimates(tested, bits)
-    name, kernels = digest_of(tested.description, bits.bits, bits.count), len(tested.diagonals)
-    found = entries.get(
-        name,
-        lambda kept: {
-            "estimates": kept["estimates"].reshape(kernels, 2, bits.count),
-            "witness": kept["witness"].reshape(kernels, len(bits.bits)),
-        },
-    )
+    name = digest_of(tested.description, bits.bits, bits.count)
+    found = entries.get(name, lambda kept: {key: kept[key] for key in ("estimates", "witness")})
     if found is None:
         with passes_kept(entries, name) as begun:
             found = _estimates(tested, bits)

@@ -1,6 +1,6 @@
 """Geometry of the features behind a Gram matrix: norms, distances, neighbours, alignment."""
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -284,16 +284,6 @@ class FeatureGeometry(TiledMatrix):
 
     def _translated(self) -> "FeatureGeometry":
         """A matrix of the same features about another origin, of which less is to be computed."""
-        return self
-
-    def _square(self, what: str) -> "Self":
-        """The matrix itself, or InputError if rows and columns are not the same samples."""
-        if not self.symmetric:
-            n, m = self.shape
-            raise InputError(
-                f"only a matrix of samples with themselves can be {what}, but this one is of {n} "
-                f"samples with {m} others: compute it without Y"
-            )
         return self
 
     def _exact_diagonal(self) -> tuple[Floats, Floats]:

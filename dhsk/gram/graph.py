@@ -158,7 +158,7 @@ def _checked(
 ) -> tuple[NodeKernel, NodeSpectrum | None]:
     """Kernel on a graph, and the interval of its series, if it is one; InputError if undefined."""
     spectrum = spectrum_of(graph.matrix, tight=kernel.kind == "von_neumann")
-    check_radius(graph.matrix, kernel, spectrum)
+    check_radius(kernel, spectrum)
     check_range(kernel, spectrum, dtype)
     if kernel.power is not None:
         known = similarity_is_semidefinite(graph.matrix, spectrum)

@@ -93,8 +93,21 @@ def multiply(
     vectors = checked_vectors(tiling, V, transposed=transposed)
     total = np.result_type(dtype, vectors.dtype)
     columns = vectors.reshape(len(vectors), -1).astype(total, copy=False)
-    product = _multiply_columns(source, tiling, columns, transposed=transposed)
-    return product.reshape(*product.shape[:2], *vectors.shape[1:])
+    n_out = tiling.n_cols if transposed else tiling.n_rows
+    result = np.zeros((len(source.kernels), n_out, columns.shape[1]), total)
+
+    def arguments(group: Group, rows: slice, cols: slice) -> tuple[Any, ...]:
+        forward = None if transposed else (cols, columns[cols])
+        mirrored = tiling.symmetric and any(i != j for i, j in group)
+        backward = (rows, columns[rows]) if transposed or mirrored else None
+        return forward, backward, total
+
+    kept, edge = pass_of_call(result), device_edge(source, tiling) or LARGEST_GROUP
+    for parts in over_groups(_multiply_group, source, tiling, arguments, kept.done, edge):
+        for part, values in parts:
+            result[:, part] += values
+        kept.advance()
+    return result.reshape(*result.shape[:2], *vectors.shape[1:])
 
 
 def checked_vectors(tiling: Tiling, V: ArrayLike, *, transposed: bool = False) -> NDArray[Any]:
@@ -103,27 +116,6 @@ def checked_vectors(tiling: Tiling, V: ArrayLike, *, transposed: bool = False) -
     if vectors.ndim not in (1, 2) or len(vectors) != shape[0 if transposed else 1]:
         raise InputError(f"cannot multiply {shape} by {vectors.shape}")
     return vectors
-
-
-def _multiply_columns(
-    source: SourceOfTiles, tiling: Tiling, V: NDArray[Any], *, transposed: bool
-) -> NDArray[Any]:
-    """Products with V, (M, k), in its type."""
-    n_out = tiling.n_cols if transposed else tiling.n_rows
-    result = np.zeros((len(source.kernels), n_out, V.shape[1]), V.dtype)
-
-    def arguments(group: Group, rows: slice, cols: slice) -> tuple[Any, ...]:
-        forward = None if transposed else (cols, V[cols])
-        mirrored = tiling.symmetric and any(i != j for i, j in group)
-        backward = (rows, V[rows]) if transposed or mirrored else None
-        return forward, backward, V.dtype
-
-    kept, edge = pass_of_call(result), device_edge(source, tiling) or LARGEST_GROUP
-    for parts in over_groups(_multiply_group, source, tiling, arguments, kept.done, edge):
-        for part, values in parts:
-            result[:, part] += values
-        kept.advance()
-    return result
 
 
 def _multiply_group(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -56,13 +56,7 @@ class GramPlan:
     """
 
     tiling: Tiling
-    dim: int
-    """Number of features."""
-    row_bytes: float
-    """Bytes of one sample in a worker's memory."""
-    overlap: float | None
-    """Mean number of features that two sparse samples share, the multiply-adds of an entry on the
-    sparse path; None if the samples are dense."""
+    sides: GramSides
     dtype: DtypeName
     """Type of the stored entries."""
     layout: Layout
@@ -74,24 +68,21 @@ class GramPlan:
     """Type in which samples are stored, multiplied and evaluated."""
     group: int
     """Edge, in tiles, of the square that a task computes."""
-    fullest: Callable[[int], float] | None = field(default=None, compare=False, repr=False)
-    """Most entries of a number of consecutive sparse samples; None if only the mean is known."""
     graph_bytes: Callable[[Tiling], int] | None = None
     """Bytes of a task that computes a column of tiles of a graph; None if it computes products."""
 
     @property
-    def row_entries(self) -> float | None:
-        """Mean number of entries of a sparse sample; None if the samples are dense."""
-        if self.overlap is None:
-            return None
-        return (self.row_bytes - CSR_ROW_BYTES) / csr_entry_bytes(self.product_dtype)
+    def row_bytes(self) -> float:
+        """Bytes of one sample in a worker's memory."""
+        return self.sides.row_bytes(self.product_dtype)
 
     @property
     def product_path(self) -> ProductPath:
         """How products of average tiles are multiplied."""
-        if self.overlap is None or self.row_entries is None:
+        s = self.sides
+        if s.shared is None or s.row_entries is None:
             return "dense"
-        return cheapest_path(self.overlap, self.row_entries, self.dim)
+        return cheapest_path(s.shared, s.row_entries, s.dim)
 
     @property
     def sparse_path(self) -> bool:
@@ -102,9 +93,9 @@ class GramPlan:
     def multiply_adds(self) -> float:
         """Multiply-adds of an entry on the path that products take, those of panels in GEMM's."""
         of_path: dict[ProductPath, float] = {
-            "sparse": self.overlap or 0.0,
-            "panels": panel_cost(self.row_entries or 0.0, self.dim),
-            "dense": float(self.dim),
+            "sparse": self.sides.shared or 0.0,
+            "panels": panel_cost(self.sides.row_entries or 0.0, self.sides.dim),
+            "dense": float(self.sides.dim),
         }
         return of_path[self.product_path]
 
@@ -135,27 +126,16 @@ class GramPlan:
         return self.stored_tiles * self.tiling.tile**2 * np.dtype(self.dtype).itemsize
 
     @property
-    def samples(self) -> int:
-        """Number of samples of both sides."""
-        t = self.tiling
-        return t.n_rows if t.symmetric else t.n_rows + t.n_cols
-
-    @property
     def disk_bytes(self) -> int:
         """Bytes of tiles and mapped samples on disk."""
-        return self.tile_bytes + math.ceil(self.samples * self.row_bytes)
-
-    def most_entries(self, rows: int) -> float:
-        """Most entries of consecutive samples; their mean if `fullest` is None."""
-        average = rows * (self.row_entries or 0.0)
-        return average if self.fullest is None else max(average, self.fullest(rows))
+        return self.tile_bytes + math.ceil(self.sides.samples * self.row_bytes)
 
     def block_bytes(self, rows: int) -> float:
         """Most bytes of consecutive samples in a worker's memory."""
-        if self.overlap is None:
+        if self.sides.nnz is None:
             return rows * self.row_bytes
         each = csr_entry_bytes(self.product_dtype)
-        return each * self.most_entries(rows) + CSR_ROW_BYTES * rows
+        return each * self.sides.most_entries(rows) + CSR_ROW_BYTES * rows
 
     @property
     def task_bytes(self) -> int:
@@ -169,17 +149,17 @@ class GramPlan:
     @property
     def _bytes_of_products(self) -> int:
         """Bytes of a task that computes a group of tiles from samples."""
-        t, sparse = self.tiling, self.overlap is not None
+        t, dim, sparse = self.tiling, self.sides.dim, self.sides.nnz is not None
         item, product_item = (np.dtype(kind).itemsize for kind in (self.dtype, self.product_dtype))
         # Tiles are written whole in the full layout, else strip by strip if not converted.
         converted = self.layout == "full" or item != product_item
         block = self.block_bytes(t.tile)
         group = self.block_bytes(min(self.group * t.tile, max(t.n_rows, t.n_cols)))
-        entries = self.most_entries(t.tile) / t.tile if sparse else None
-        product = product_bytes(t.tile, self.dim, block, entries, product_item)
+        entries = self.sides.most_entries(t.tile) / t.tile if sparse else None
+        product = product_bytes(t.tile, dim, block, entries, product_item)
         if entries is None:
             temporary = min(2 * block, CHUNK_BYTES)
-        elif are_never_dense(entries, self.dim):
+        elif are_never_dense(entries, dim):
             temporary = max(CHUNK_BYTES, product)  # one after the other
         else:
             temporary = CHUNK_BYTES + product  # measured: the memory of chunks is not freed
@@ -240,7 +220,7 @@ class GramPlan:
         kind = {"triangle": "upper triangle", "full": "full", "none": "not stored"}[self.layout]
         blocks = counted(t.n_tiles, "block")
         edge = f", up to {self.group} x {self.group} of them a task" if self.group > 1 else ""
-        features, files = counted(self.dim, "feature"), self.stored_tiles
+        features, files = counted(self.sides.dim, "feature"), self.stored_tiles
         workers = counted(r.workers or 1, "process", "processes")
         return [
             ("matrix", f"{t.n_rows:,} x {t.n_cols:,} {self.dtype}, {kind}, {features}"),
@@ -257,13 +237,14 @@ class GramPlan:
 
     def _products(self) -> str:
         """How samples are multiplied, in words."""
-        if self.overlap is None:
+        s = self.sides
+        if s.shared is None:
             return "matrix products"
-        shared = f"{self.overlap:,.2g}" if self.overlap < 100 else f"{self.overlap:,.0f}"
+        shared = f"{s.shared:,.2g}" if s.shared < 100 else f"{s.shared:,.0f}"
         if self.sparse_path:
-            return f"sparse products: {shared} multiplications an entry, dense ones {self.dim:,}"
+            return f"sparse products: {shared} multiplications an entry, dense ones {s.dim:,}"
         if self.product_path == "panels":
-            return f"entries of samples times dense ones: {self.row_entries:,.0f} a sample"
+            return f"entries of samples times dense ones: {s.row_entries:,.0f} a sample"
         return (
             f"dense products of some rows at a time: sparse ones need {shared} multiplications an "
             "entry and take longer"
@@ -287,21 +268,17 @@ def make_plan(
     n_cols = sides.n_rows if sides.n_cols is None else sides.n_cols
     symmetric, most = sides.n_cols is None, max(sides.n_rows, n_cols)
     _check_plan(sides, tile, layout, {"dtype": dtype, "product_dtype": product_dtype})
-    product_kind = cast("DtypeName", product_dtype)
 
     def planned(edge: int, group: int) -> GramPlan:
         return GramPlan(
             tiling=Tiling(sides.n_rows, n_cols, min(edge, most), symmetric),
-            dim=sides.dim,
-            row_bytes=sides.row_bytes(product_kind),
-            overlap=sides.shared,
+            sides=sides,
             dtype=cast("DtypeName", dtype),
             layout=cast("Layout", layout if symmetric or layout == "none" else "full"),
             resources=resources,
             n_kernels=n_kernels,
-            product_dtype=product_kind,
+            product_dtype=cast("DtypeName", product_dtype),
             group=group,
-            fullest=sides.fullest,
         )
 
     return _largest_group(_largest_tile(most, planned) if tile is None else tile, planned)

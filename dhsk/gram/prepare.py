@@ -205,7 +205,7 @@ class Data:
             layout=plan.layout,
             kernels=tuple(kernel.to_spec() for kernel in self.kernels),
             sphere_map=self.sphere_map,
-            dim=plan.dim,
+            dim=plan.sides.dim,
             fingerprints=tuple(s.fingerprint for s in scans),
             nnz=tuple(s.mapped_nnz for s in scans),
             product_dtype=plan.product_dtype,

@@ -1,7 +1,7 @@
 """Sizes of the samples of a Gram matrix, which determine its cost."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class GramSides:
     """Number of column samples; None for the symmetric matrix of the row samples."""
     nnz: int | None = None
     """Stored entries of the sparse samples of both sides; None if they are dense."""
-    fullest: Callable[[int], float] | None = None
+    fullest: Callable[[int], float] | None = field(default=None, compare=False, repr=False)
     """Most entries of a number of consecutive sparse samples; None if only the mean is known."""
     overlap: float | None = None
     """Mean number of features that two sparse samples share; None for uniform ones."""
@@ -44,14 +44,24 @@ class GramSides:
         return self.n_rows + (self.n_cols or 0)
 
     @property
+    def row_entries(self) -> float | None:
+        """Mean number of entries of a sparse sample; None if the samples are dense."""
+        return None if self.nnz is None else self.nnz / self.samples
+
+    @property
     def shared(self) -> float | None:
         """Mean number of features that two sparse samples share; None if the samples are dense."""
-        if self.nnz is None or self.overlap is not None:
-            return None if self.nnz is None else self.overlap
-        return self.dim * (self.nnz / self.samples / self.dim) ** 2
+        if self.row_entries is None or self.overlap is not None:
+            return None if self.row_entries is None else self.overlap
+        return self.dim * (self.row_entries / self.dim) ** 2
+
+    def most_entries(self, rows: int) -> float:
+        """Most entries of consecutive samples; their mean if `fullest` is None."""
+        average = rows * (self.row_entries or 0.0)
+        return average if self.fullest is None else max(average, self.fullest(rows))
 
     def row_bytes(self, dtype: DtypeName) -> float:
         """Mean bytes of a sample in this type."""
-        if self.nnz is None:
+        if self.row_entries is None:
             return np.dtype(dtype).itemsize * self.dim
-        return csr_entry_bytes(dtype) * self.nnz / self.samples + CSR_ROW_BYTES
+        return csr_entry_bytes(dtype) * self.row_entries + CSR_ROW_BYTES

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 from dhsk.arrays import Floats
 from dhsk.bars import Show
-from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.kept_pass import KeptProducts
 from dhsk.execution.limits import core_count
@@ -135,12 +134,7 @@ def eigenpairs_of(
     `operator` receives the products with G; it may multiply at once, and returns products that are
     symmetric too. Parameters and errors are those of `Spectra.eigh`.
     """
-    if not G.symmetric:
-        raise InputError(
-            f"only a matrix of samples with themselves has eigenvectors, but this one is "
-            f"{G.shape[0]} x {G.shape[1]}: compute it without Y"
-        )
-    n, k = G.shape[0], whole_parameter("k", k, 1)
+    n, k = G._square("decomposed").shape[0], whole_parameter("k", k, 1)
     positive_parameter("tol", tol)
     whole_parameter("max_passes", max_passes, 2)
     # By the arguments only, as results depend on it.

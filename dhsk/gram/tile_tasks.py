@@ -21,7 +21,7 @@ from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import Group, TileSource, TileValues, extent
-from dhsk.objects.places import Spare, is_url
+from dhsk.objects.places import is_url
 
 Task: TypeAlias = tuple[TileSource, Group]
 """Arguments of `compute_group`."""
@@ -41,7 +41,6 @@ class TileWriter:
         self._limit = UPLOADS if is_url(store.path) else 1
         self._flusher = ThreadPoolExecutor(self._limit)
         self._flushing: set[Future[None]] = set()
-        self._spare: Spare = []
 
     def __enter__(self) -> "TileWriter":
         return self
@@ -54,7 +53,7 @@ class TileWriter:
 
     def _append(self, place: tuple[int, int, int], values: NDArray[Any]) -> None:
         if place not in self._open:
-            self._open[place] = self._store.arrays[place[2]].writer(place[:2], self._spare)
+            self._open[place] = self._store.arrays[place[2]].writer(place[:2])
         chunk = self._open[place]
         chunk.append(values)
         tiling = self._store.header.tiling

@@ -1,7 +1,7 @@
 """Reading and multiplying a matrix of tiles, wherever its tiles come from."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -118,6 +118,16 @@ class TiledMatrix:
         """Partition into tiles."""
         return self._store.header.tiling
 
+    def _square(self, what: str) -> Self:
+        """The matrix itself, or InputError if rows and columns are not the same samples."""
+        if not self.symmetric:
+            n, m = self.shape
+            raise InputError(
+                f"only a matrix of samples with themselves can be {what}, but this one is of {n} "
+                f"samples with {m} others: compute it without Y"
+            )
+        return self
+
     # Reading
 
     def _tile(self, i: int, j: int) -> NDArray[Any]:
@@ -179,7 +189,26 @@ class TiledMatrix:
         list of ndarray
             Each (rows, cols), C-ordered.
         """
-        return _gathered(self._tile, self.tiling, pairs, dtype)
+        tiling, edge = self.tiling, self.tiling.tile
+        n, m = self.shape
+        chosen = [(to_indices(rows, n), to_indices(cols, m)) for rows, cols in pairs]
+        results = [np.empty((len(rows), len(cols)), dtype=dtype) for rows, cols in chosen]
+        groups = [(by_block(rows, edge), by_block(cols, edge)) for rows, cols in chosen]
+        needed = []
+        for i, j in tiling.tiles():
+            wanted = [
+                (result, a[i], b[j], transposed)
+                for result, (rows, cols) in zip(results, groups, strict=True)
+                for a, b, transposed in _sides(tiling.symmetric and i != j, rows, cols)
+                if i in a and j in b
+            ]
+            if wanted:
+                needed.append((i, j, wanted))
+        passes = passes_of_call()
+        for done, (i, j, wanted) in enumerate(needed, 1):
+            _put(self._tile(i, j), wanted)
+            passes.part(done, len(needed))
+        return results
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """The whole matrix as a numpy array."""
@@ -279,37 +308,6 @@ def _read_block(G: TiledMatrix, block_id: tuple[int, int] = (0, 0)) -> NDArray[A
     if G.symmetric and i > j:
         return np.ascontiguousarray(G._tile(j, i).T)
     return G._tile(i, j)
-
-
-def _gathered(
-    tile: Callable[[int, int], NDArray[Any]],
-    tiling: Tiling,
-    pairs: Sequence[tuple[Selector, Selector]],
-    dtype: Any,
-) -> list[NDArray[Any]]:
-    """Submatrices of pairs of rows and columns, C-ordered; each tile needed is read once.
-
-    `tile` returns the values of tile (i, j), called with i <= j only if the matrix is symmetric.
-    """
-    n, m, edge = tiling.n_rows, tiling.n_cols, tiling.tile
-    chosen = [(to_indices(rows, n), to_indices(cols, m)) for rows, cols in pairs]
-    results = [np.empty((len(rows), len(cols)), dtype=dtype) for rows, cols in chosen]
-    groups = [(by_block(rows, edge), by_block(cols, edge)) for rows, cols in chosen]
-    needed = []
-    for i, j in tiling.tiles():
-        wanted = [
-            (result, a[i], b[j], transposed)
-            for result, (rows, cols) in zip(results, groups, strict=True)
-            for a, b, transposed in _sides(tiling.symmetric and i != j, rows, cols)
-            if i in a and j in b
-        ]
-        if wanted:
-            needed.append((i, j, wanted))
-    passes = passes_of_call()
-    for done, (i, j, wanted) in enumerate(needed, 1):
-        _put(tile(i, j), wanted)
-        passes.part(done, len(needed))
-    return results
 
 
 def _put(values: NDArray[Any], wanted: list[tuple[NDArray[Any], Part, Part, bool]]) -> None:

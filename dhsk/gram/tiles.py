@@ -10,10 +10,11 @@ curve over single tiles (Dask decides which worker gets which, so neighbours mee
 blocks that workers keep between tasks (state).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,40 +56,37 @@ class TileValues:
     """(rows, cols); valid until the next one is yielded."""
 
 
-class SourceOfTiles(Protocol):
-    """What passes over tiles read: a `TileSource`, or a view of one."""
+class SourceOfTiles(ABC):
+    """What passes over tiles read: a `TileSource`, or one made of it."""
 
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """Kernels of the values."""
+    kernels: Sequence[Kernel]
+    """Kernels of the values."""
 
     def part(self, rows: slice, cols: slice) -> "SourceOfTiles":
         """Source of the tiles within these rows and columns, with no more data than they need."""
+        del rows, cols
+        return self
 
+    @abstractmethod
     def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
-        """Yield values; see `TileSource.__call__`."""
+        """Yield the values of all kernels for each tile of a group, i <= j if symmetric.
+
+        With `in_strips` a tile is yielded by strips of rows if possible, each strip for all kernels
+        before the next one, so that values are used while they are in the cache.
+        """
 
 
-class TileSource:
-    """Source of the tiles of kernels on one store, pickled without data.
+@dataclass(eq=False)
+class TileSource(SourceOfTiles):
+    """Source of the tiles of kernels on one store, pickled without data."""
 
-    With `compute` it computes tiles from the samples, even if they are stored. The squared norms of
-    row and column samples, `norms2`, serve to derive kernels from stored inner products of samples
-    that are not unit vectors.
-    """
-
-    def __init__(
-        self,
-        path: Place,
-        kernels: Sequence[Kernel],
-        *,
-        compute: bool = False,
-        norms2: tuple[Floats, Floats] | None = None,
-    ) -> None:
-        self.path = path
-        self.kernels = tuple(kernels)
-        self.compute = compute
-        self.norms2 = norms2
+    path: Place
+    kernels: Sequence[Kernel]
+    compute: bool = False
+    """Whether tiles are computed from the samples, even if they are stored."""
+    norms2: tuple[Floats, Floats] | None = None
+    """Squared norms of row and column samples, by which kernels are derived from stored inner
+    products of samples that are not unit vectors."""
 
     @classmethod
     def joined(cls, sources: Sequence["TileSource"]) -> "TileSource":
@@ -98,17 +96,8 @@ class TileSource:
         kernels = [kernel for source in sources for kernel in source.kernels]
         return cls(first.path, kernels, compute=first.compute, norms2=norms2)
 
-    def part(self, rows: slice, cols: slice) -> "TileSource":
-        """Source of the tiles within these rows and columns: this one."""
-        del rows, cols
-        return self
-
     def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
-        """Yield the values of all kernels for each tile of a group, i <= j if symmetric.
-
-        With `in_strips` a tile is yielded by strips of rows if possible, each strip for all kernels
-        before the next one, so that values are used while they are in the cache.
-        """
+        """Yield values, see `SourceOfTiles`."""
         store = GramStore.open(self.path)
         if self.compute and store.header.graph is not None:
             yield from _of_nodes(store, group)
@@ -137,7 +126,7 @@ class TileSource:
         return kernel.of_product(products, rows, cols).astype(store.header.dtype, copy=False)
 
 
-class HeldTiles:
+class HeldTiles(SourceOfTiles):
     """Source that keeps the tiles of as many groups as fit the memory, from their first pass on.
 
     Later passes have the same strips of the same bits, so results do not depend on the memory. The
@@ -156,6 +145,7 @@ class HeldTiles:
     """
 
     def __init__(self, source: SourceOfTiles, tiling: Tiling, itemsize: int, room: int) -> None:
+        self.kernels = source.kernels
         self._source = source
         self._tiling = tiling
         self._itemsize = itemsize
@@ -167,18 +157,8 @@ class HeldTiles:
         """Without tiles, which would travel with every task, and a lock."""
         raise TypeError("tiles in memory are those of one process")
 
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """Kernels of the source."""
-        return self._source.kernels
-
-    def part(self, rows: slice, cols: slice) -> "HeldTiles":
-        """Give this source, as nothing travels."""
-        del rows, cols
-        return self
-
     def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
-        """Yield values; see `TileSource.__call__`."""
+        """Yield values, see `SourceOfTiles`."""
         held = self._groups.get(group) if in_strips else None
         if held is not None:
             yield from held
@@ -295,20 +275,13 @@ def _blocks(store: GramStore, group: Group) -> Iterator[tuple[int, int, Rows, Ro
     """Tiles with their samples, column by column; None for the columns of a diagonal tile."""
     tiling = store.header.tiling
     above, left = extent(tiling, group)
-    rows, cols = samples_of_sides(store, above, left)
+    rows = cols = store.samples.read("rows", above)
+    if not (tiling.symmetric and above == left):
+        cols = store.samples.read("rows" if tiling.symmetric else "cols", left)
     for i, j in sorted(group, key=lambda tile: tile[::-1]):
         diagonal = tiling.symmetric and i == j
         block = rows[within(tiling.rows(i), above)]
         yield i, j, block, None if diagonal else cols[within(tiling.cols(j), left)]
-
-
-def samples_of_sides(store: GramStore, above: slice, left: slice) -> tuple[Rows, Rows]:
-    """Mapped samples of some rows and columns of the matrix; one array if they are the same."""
-    symmetric = store.header.tiling.symmetric
-    rows = store.samples.read("rows", above)
-    if symmetric and above == left:
-        return rows, rows
-    return rows, store.samples.read("rows" if symmetric else "cols", left)
 
 
 def _of_nodes(store: GramStore, group: Group) -> Iterator[TileValues]:

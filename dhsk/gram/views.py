@@ -5,7 +5,7 @@ after.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, blocks
 from dhsk.gram.tiles import Group, SourceOfTiles, TileValues, within
-from dhsk.kernels import Kernel
 
 Adjust: TypeAlias = Callable[[NDArray[Any], Floats, Floats], None]
 """Turns entries, (a, b), into those of a view in place, by numbers of rows (a,) and cols (b,)."""
@@ -45,55 +44,31 @@ def centred(V: Floats) -> Floats:
     return twice
 
 
-class ViewSource:
-    """Source of the tiles of a view, pickled with the numbers of its samples.
+@dataclass(eq=False)
+class ViewSource(SourceOfTiles):
+    """Source of the tiles of a view, float64, pickled with the numbers of its samples."""
 
-    Parameters
-    ----------
-    base
-        Source of the matrix that is viewed.
-    adjust
-        What the view makes of entries.
-    margins
-        Numbers of row and column samples.
-    unit_diagonal
-        Whether the diagonal is set to 1.
-    origin
-        The first row and the first column that have numbers.
-    """
+    base: SourceOfTiles
+    """Source of the matrix that is viewed."""
+    adjust: Adjust
+    """What the view makes of entries."""
+    margins: tuple[Floats, Floats]
+    """Numbers of row and column samples."""
+    unit_diagonal: bool = False
+    """Whether the diagonal is set to 1."""
+    origin: tuple[int, int] = (0, 0)
+    """The first row and the first column that have numbers."""
 
-    def __init__(
-        self,
-        base: SourceOfTiles,
-        adjust: Adjust,
-        margins: tuple[Floats, Floats],
-        *,
-        unit_diagonal: bool = False,
-        origin: tuple[int, int] = (0, 0),
-    ) -> None:
-        self.base = base
-        self.adjust = adjust
-        self.margins = margins
-        self.unit_diagonal = unit_diagonal
-        self.origin = origin
-
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """Kernels of the matrix that is viewed."""
-        return self.base.kernels
+    def __post_init__(self) -> None:
+        self.kernels = self.base.kernels
 
     def part(self, rows: slice, cols: slice) -> "ViewSource":
         """Source of the tiles within these rows and columns, with their numbers only."""
-        return ViewSource(
-            self.base.part(rows, cols),
-            self.adjust,
-            self._margins(rows, cols),
-            unit_diagonal=self.unit_diagonal,
-            origin=(rows.start, cols.start),
-        )
+        base, margins = self.base.part(rows, cols), self._margins(rows, cols)
+        return replace(self, base=base, margins=margins, origin=(rows.start, cols.start))
 
     def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
-        """Yield the values of the view, float64; see `TileSource.__call__`."""
+        """Yield values, see `SourceOfTiles`."""
         for tile in self.base(group, in_strips=in_strips):
             rows, cols = self._margins(tile.rows, tile.cols)
             values = tile.values.astype(np.float64)

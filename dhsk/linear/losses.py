@@ -1,8 +1,8 @@
 """Losses of linear classifiers, with first and second derivatives by the margin."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol, cast
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,70 +12,55 @@ from dhsk.arrays import Floats
 from dhsk.devices import is_numpys
 from dhsk.errors import InputError
 
+Margins: TypeAlias = NDArray[Any]
 
-class Loss(Protocol):
+
+@dataclass(frozen=True)
+class Loss:
     """A convex, once differentiable function of the margin m = y f(x)."""
 
-    name: ClassVar[str]
-
-    def value(self, margin: NDArray[Any]) -> NDArray[Any]:
-        """Loss."""
-
-    def slope(self, margin: NDArray[Any]) -> NDArray[Any]:
-        """First derivative by the margin."""
-
-    def curvature(self, margin: NDArray[Any]) -> NDArray[Any]:
-        """Second derivative by the margin; a one-sided one where it jumps."""
+    value: Callable[[Margins], Margins]
+    """Loss."""
+    slope: Callable[[Margins], Margins]
+    """First derivative by the margin."""
+    curvature: Callable[[Margins], Margins]
+    """Second derivative by the margin; a one-sided one where it jumps."""
 
 
-@dataclass(frozen=True)
-class SquaredHinge:
-    """max(0, 1 - m)^2, the default of `LinearSVC`."""
-
-    name: ClassVar[str] = "squared_hinge"
-
-    def value(self, margin: NDArray[Any]) -> NDArray[Any]:
-        """Loss."""
-        found: NDArray[Any] = np.square(np.maximum(1 - margin, 0))
-        return found
-
-    def slope(self, margin: NDArray[Any]) -> NDArray[Any]:
-        """First derivative."""
-        found: NDArray[Any] = np.minimum(margin - 1, 0) * 2
-        return found
-
-    def curvature(self, margin: NDArray[Any]) -> NDArray[Any]:
-        """Second derivative."""
-        found: NDArray[Any] = (margin < 1) * margin.dtype.type(2)
-        return found
+def _hinge(margin: Margins) -> Any:
+    return np.square(np.maximum(1 - margin, 0))
 
 
-@dataclass(frozen=True)
-class Logistic:
-    """log(1 + exp(-m)), the loss of `LogisticRegression`."""
-
-    name: ClassVar[str] = "logistic"
-
-    def value(self, margin: NDArray[Any]) -> NDArray[Any]:
-        """Loss."""
-        found: NDArray[Any] = np.logaddexp(margin.dtype.type(0), -margin)
-        return found
-
-    def slope(self, margin: NDArray[Any]) -> NDArray[Any]:
-        """First derivative."""
-        found: NDArray[Any] = -_expit(-margin)
-        return found
-
-    def curvature(self, margin: NDArray[Any]) -> NDArray[Any]:
-        """Second derivative."""
-        found: NDArray[Any] = _expit(margin) * _expit(-margin)
-        return found
+def _hinge_slope(margin: Margins) -> Any:
+    return np.minimum(margin - 1, 0) * 2
 
 
-def _expit(x: NDArray[Any]) -> NDArray[Any]:
+def _hinge_curvature(margin: Margins) -> Any:
+    return (margin < 1) * margin.dtype.type(2)
+
+
+def _logistic(margin: Margins) -> Any:
+    return np.logaddexp(margin.dtype.type(0), -margin)
+
+
+def _logistic_slope(margin: Margins) -> Any:
+    return -_expit(-margin)
+
+
+def _logistic_curvature(margin: Margins) -> Any:
+    return _expit(margin) * _expit(-margin)
+
+
+def _expit(x: NDArray[Any]) -> Any:
     """1 / (1 + exp(-x)), by scipy for arrays of numpy, and by what all devices have."""
-    found = expit(x) if is_numpys(x) else np.exp(-np.logaddexp(x.dtype.type(0), -x))
-    return cast(NDArray[Any], found)
+    return expit(x) if is_numpys(x) else np.exp(-np.logaddexp(x.dtype.type(0), -x))
+
+
+LOSSES: Final = {
+    "squared_hinge": Loss(_hinge, _hinge_slope, _hinge_curvature),
+    "logistic": Loss(_logistic, _logistic_slope, _logistic_curvature),
+}
+"""max(0, 1 - m)^2, the default of `LinearSVC`, and log(1 + exp(-m)), of `LogisticRegression`."""
 
 
 LEAST_FACTOR: Final = 1e-30
@@ -95,7 +80,3 @@ def check_factors(values_of_C: Iterable[float], weights: Floats) -> None:
                     f"C={C:g}{times} is outside of {LEAST_FACTOR:g} to {MOST_FACTOR:g}, where "
                     "low-rank losses can be summed: choose C between 1e-6 and 1e6, for example"
                 )
-
-
-LOSSES: Final[dict[str, Loss]] = {loss.name: loss for loss in (SquaredHinge(), Logistic())}
-"""Losses by name."""

@@ -26,6 +26,7 @@ from dhsk.linear.features import Features, sum_of
 from dhsk.linear.losses import Loss
 from dhsk.linear.passes import (
     Columns,
+    Targets,
     curvature_of,
     curvatures,
     curved,
@@ -54,31 +55,6 @@ _GOOD_SLOPE: Final = 0.3
 
 _ROUNDING: Final = 8
 """Relative rounding error of the objective, in units of eps."""
-
-
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """Labels and sample weights.
-
-    Attributes
-    ----------
-    codes
-        Class of each sample as an integer from 0, (N,).
-    weights
-        Factors of C, one column a group, (N, groups); 0 leaves a sample out.
-    """
-
-    codes: Indices
-    weights: NDArray[Any]
-
-    def scale(self, columns: Columns) -> Floats:
-        """LIBLINEAR's scale of tolerances, (J,): the share of the smaller class."""
-        found = np.empty(len(columns))
-        for j, (positive, group) in enumerate(zip(columns.positive, columns.group, strict=True)):
-            used = self.weights[:, group] > 0
-            own = np.count_nonzero(used & (self.codes == positive))
-            found[j] = max(1, min(own, np.count_nonzero(used) - own)) / max(1, used.sum())
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +169,7 @@ class Newton:
         columns = factors.columns_like(self.columns.only(state.live))
         first = {key: j for j, key in reversed(list(enumerate(keys_of(self.columns))))}
         at = state.V[:, [first[key] for key in keys_of(columns)]]
-        codes, weights = self.targets.codes, self.targets.weights
-        self.passes += factors.compute(self.Z, codes, weights, at, columns, self.loss, self.room)
+        self.passes += factors.compute(self.Z, self.targets, at, columns, self.loss, self.room)
         state.makes, state.conjugate, state.passes = state.makes + 1, 0, self.passes
 
     def _step(self, state: State, factors: Factors) -> int:
@@ -225,7 +200,7 @@ class Newton:
 
     def _gradient(self, V: Floats, columns: Columns) -> tuple[Floats, Floats]:
         """Objective and its gradient."""
-        parts = self.Z.map(gradients, *self._arguments(), self.Z.into(V), columns, self.loss)
+        parts = self.Z.map(gradients, self.targets, self.Z.into(V), columns, self.loss)
         values, sums = next(parts)
         for value, part in parts:
             values += value
@@ -271,7 +246,7 @@ class Newton:
             return inner
         self.passes += 1
         found, done = np.empty((self.Z.n, len(columns)), self.Z.dtype), 0
-        for part in self.Z.map(curvature_of, *self._arguments(), inner, columns, self.loss):
+        for part in self.Z.map(curvature_of, self.targets, inner, columns, self.loss):
             found[done : done + len(part)] = part
             done += len(part)
         return found
@@ -282,7 +257,7 @@ class Newton:
         self.passes += 1
         if self.Z.values is None:
             given = (at[:, chosen], into, columns, self.loss)
-            sums = sum_of(self.Z.map(curvatures, *self._arguments(), *given))
+            sums = sum_of(self.Z.map(curvatures, self.targets, *given))
         else:
             D = np.ascontiguousarray(into.T, self.Z.dtype)
             sums = sum_of(self.Z.map(curved, (at,), D, chosen)).T
@@ -293,7 +268,7 @@ class Newton:
     ) -> NDArray[Any]:
         """Step lengths where the slope along D is about 0, interpolated between `STEPS`."""
         both = np.hstack([self.Z.into(V), self.Z.into(D)])
-        parts = self.Z.map(slopes, *self._arguments(), both, columns, self.loss, STEPS)
+        parts = self.Z.map(slopes, self.targets, both, columns, self.loss, STEPS)
         self.passes += 1
         own = np.einsum("ij,ij->j", V, D) + STEPS[:, None] * np.einsum("ij,ij->j", D, D)
         found = np.vstack([slope, own + columns.C * sum_of(parts)])
@@ -307,9 +282,6 @@ class Newton:
             low, high = along[above - 1], along[above]
             lengths[j] = at[above - 1] + (at[above] - at[above - 1]) * low / (low - high)
         return lengths
-
-    def _arguments(self) -> tuple[Any, ...]:
-        return ((self.targets.codes, self.targets.weights),)
 
     def _tell(self, state: State) -> None:
         """Report progress by the logarithm of the worst gradient."""

@@ -67,6 +67,24 @@ class Columns:
         return Columns(self.positive[chosen], self.group[chosen], self.C[chosen])
 
 
+class Targets(NamedTuple):
+    """Labels and sample weights, which passes cut into spans."""
+
+    codes: Indices
+    """Class of each sample as an integer from 0, (N,)."""
+    weights: NDArray[Any]
+    """Factors of C, one column a group, (N, groups); 0 leaves a sample out."""
+
+    def scale(self, columns: Columns) -> Floats:
+        """LIBLINEAR's scale of tolerances, (J,): the share of the smaller class."""
+        found = np.empty(len(columns))
+        for j, (positive, group) in enumerate(zip(columns.positive, columns.group, strict=True)):
+            used = self.weights[:, group] > 0
+            own = np.count_nonzero(used & (self.codes == positive))
+            found[j] = max(1, min(own, np.count_nonzero(used) - own)) / max(1, used.sum())
+        return found
+
+
 class Estimate(NamedTuple):
     """Samples and features that Hessians are estimated by."""
 

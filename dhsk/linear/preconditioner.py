@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from dhsk.arrays import Floats, Indices, blocks
+from dhsk.arrays import Floats, blocks
 from dhsk.linear.features import Features, sum_of
 from dhsk.linear.losses import Loss
-from dhsk.linear.passes import Columns, Estimate, active, hessians
+from dhsk.linear.passes import Columns, Estimate, Targets, active, hessians
 
 _AT_ONCE: Final = 4
 """Matrices in memory for each Hessian being summed: those of two spans, the sum, a copy."""
@@ -58,8 +58,7 @@ class Factors:
     def compute(
         self,
         Z: Features,
-        codes: Indices,
-        weights: NDArray[Any],
+        targets: Targets,
         V: Floats,
         columns: Columns,
         loss: Loss,
@@ -71,11 +70,11 @@ class Factors:
         which is returned.
         """
         each = _AT_ONCE * (Z.inner + 1) ** 2 * Z.dtype.itemsize
-        share = _share(Z, codes, weights, V, columns, loss)
+        share = _share(Z, targets, V, columns, loss)
         passes = 1
         for some in blocks(len(columns), max(1, room // each)):
             own = columns.only(some)
-            made = _made(Z, codes, weights, V[:, some], own, loss, share[some])
+            made = _made(Z, targets, V[:, some], own, loss, share[some])
             self.found.update(zip(keys_of(own), made, strict=True))
             passes += 1
         return passes
@@ -102,39 +101,26 @@ def keys_of(columns: Columns) -> list[Key]:
     return list(zip(columns.positive.tolist(), columns.C.tolist(), strict=True))
 
 
-def _share(
-    Z: Features,
-    codes: Indices,
-    weights: NDArray[Any],
-    V: Floats,
-    columns: Columns,
-    loss: Loss,
-) -> Floats:
+def _share(Z: Features, targets: Targets, V: Floats, columns: Columns, loss: Loss) -> Floats:
     """Share of the samples by which Hessians are estimated, (J,)."""
-    counts = sum_of(Z.map(active, (codes, weights), Z.into(V), columns, loss))
+    counts = sum_of(Z.map(active, targets, Z.into(V), columns, loss))
     share: Floats = np.clip(_ENOUGH * Z.width / np.maximum(1, counts), _LEAST_SHARE, 1)
     return share
 
 
 def _made(
-    Z: Features,
-    codes: Indices,
-    weights: NDArray[Any],
-    V: Floats,
-    columns: Columns,
-    loss: Loss,
-    share: Floats,
+    Z: Features, targets: Targets, V: Floats, columns: Columns, loss: Loss, share: Floats
 ) -> Iterator[Any]:
     """Factors of all columns, in order."""
     if Z.values is not None:  # a task a column: no sums over spans
         calls = [
             (V[:, [j]], columns.only([j]), loss, Estimate(share[[j]])) for j in range(len(columns))
         ]
-        found = [H for (H,) in Z.whole(hessians, (codes, weights), calls)]
+        found = [H for (H,) in Z.whole(hessians, targets, calls)]
     else:
         root = None if Z.root is None else Z.root.astype(Z.dtype)
         given = (Z.into(V), columns, loss, Estimate(share, root))
-        found = list(sum_of(Z.map(hessians, (codes, weights), *given)))
+        found = list(sum_of(Z.map(hessians, targets, *given)))
     # LAPACK on one thread: the bits must not depend on the number of threads.
     for j, C in enumerate(columns.C):
         yield _factor(found[j], C)

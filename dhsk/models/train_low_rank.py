@@ -16,12 +16,11 @@ from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.newton import (
     Newton,
     Solution,
-    Targets,
     curvature_bytes,
     kept_solution,
     solve_columns,
 )
-from dhsk.linear.passes import Columns
+from dhsk.linear.passes import Columns, Targets
 from dhsk.linear.preconditioner import Factors
 from dhsk.linear.state import KeptSolve
 from dhsk.models.base import training_notes

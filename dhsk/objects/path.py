@@ -3,16 +3,16 @@
 import errno
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from dhsk.errors import InputError, StoreError
-from dhsk.objects.client import FIRST_SECONDS, PATIENCE_SECONDS, bucket_of, patiently
+from dhsk.objects.client import FIRST_SECONDS, PATIENCE_SECONDS, Result, bucket_of, patiently
 from dhsk.objects.faults import library, told
 from dhsk.objects.reader import MOST_BYTES, ObjectReader
 
@@ -24,6 +24,10 @@ PART_BYTES: Final = 8 << 20
 _PARTS_AT_ONCE: Final = 4
 
 _DELETED_AT_ONCE: Final = 1000
+
+
+Range: TypeAlias = tuple[int, int] | dict[str, int]
+"""Begin and end, or an "offset", or the length of a "suffix", of bytes, as obstore takes them."""
 
 
 class Version(NamedTuple):
@@ -113,13 +117,8 @@ class ObjectPath:
 
         `patience` is that with a server that does not answer, in seconds.
         """
-
-        def ask() -> Version:
-            with told(str(self), "read"):
-                meta = library().head(self._store, self.key)
-            return Version(int(meta["size"]), f"{meta['e_tag']} {meta['last_modified']}")
-
-        return patiently(ask, patience)
+        meta = self._ask("read", lambda: library().head(self._store, self.key), patience)
+        return Version(int(meta["size"]), f"{meta['e_tag']} {meta['last_modified']}")
 
     def size(self) -> int | None:
         """Bytes of the object; None if there is none."""
@@ -134,7 +133,7 @@ class ObjectPath:
 
     def is_dir(self) -> bool:
         """Whether there are objects below."""
-        return patiently(lambda: next(self._below(chunk=1), None)) is not None
+        return self._ask("listed", lambda: next(self._below(chunk=1), None)) is not None
 
     def exists(self) -> bool:
         """Whether there is an object, or one below."""
@@ -143,18 +142,13 @@ class ObjectPath:
     def sizes(self) -> dict[str, int]:
         """Bytes of every object below, by its key relative to this path."""
         skipped = len(self.key) + 1
-        return patiently(lambda: {key[skipped:]: size for key, size in self._below()})
+        return self._ask("listed", lambda: {key[skipped:]: size for key, size in self._below()})
 
     def entries(self) -> set[str]:
         """First parts of the keys below, relative to this path."""
-
-        def ask() -> set[str]:
-            with told(str(self), "listed"):
-                found = library().list_with_delimiter(self._store, self.key)
-            keys = [*found["common_prefixes"], *(meta["path"] for meta in found["objects"])]
-            return {key.rpartition("/")[2] for key in keys}
-
-        return patiently(ask)
+        found = self._ask("listed", lambda: library().list_with_delimiter(self._store, self.key))
+        keys = [*found["common_prefixes"], *(meta["path"] for meta in found["objects"])]
+        return {key.rpartition("/")[2] for key in keys}
 
     def answers(self) -> None:
         """Ask the server once, with little patience, whether there is such an object or not."""
@@ -163,14 +157,13 @@ class ObjectPath:
 
     def check(self) -> None:
         """Ask the server once, with little patience; StoreError if this path cannot be listed."""
-        patiently(lambda: next(self._below(chunk=1), None), FIRST_SECONDS)
+        self._ask("listed", lambda: next(self._below(chunk=1), None), FIRST_SECONDS)
 
     def _below(self, chunk: int = 1000) -> Iterator[tuple[str, int]]:
         """Keys and sizes of all objects below."""
-        with told(str(self), "listed"):
-            for found in library().list(self._store, self.key, chunk_size=chunk):
-                for meta in found:
-                    yield meta["path"], int(meta["size"])
+        for found in library().list(self._store, self.key, chunk_size=chunk):
+            for meta in found:
+                yield meta["path"], int(meta["size"])
 
     def samefile(self, other: object) -> bool:
         """Whether this is the object of a path or URL."""
@@ -180,17 +173,14 @@ class ObjectPath:
 
     def open(self, mode: Literal["rb"] = "rb") -> io.BufferedReader:  # noqa: ARG002  # as of paths
         """Open the object for reading; it is read by ranges."""
-        return io.BufferedReader(ObjectReader(self, self.version().size), MOST_BYTES)
+        return io.BufferedReader(ObjectReader(self.read_parts, self.version().size), MOST_BYTES)
 
-    def read_bytes(self, part: slice = slice(None)) -> bytes:
-        """The object, or some consecutive bytes of it, as slices select them."""
-        options = {} if part == slice(None) else {"range": _range_of(part)}
-
-        def read() -> bytes:
-            with told(str(self), "read"):
-                return bytes(library().get(self._store, self.key, options=options).bytes())
-
-        return patiently(read)
+    def read_bytes(self, part: Range | None = None) -> bytes:
+        """The object, or some consecutive bytes of it."""
+        options = {} if part is None else {"range": part}
+        return self._ask(
+            "read", lambda: bytes(library().get(self._store, self.key, options=options).bytes())
+        )
 
     def read_parts(self, start: int, *buffers: memoryview) -> None:
         """Read bytes from `start` on into buffers, one after the other, by parallel requests."""
@@ -215,23 +205,19 @@ class ObjectPath:
             done.result()
 
     def _read_range(self, start: int, into: memoryview) -> None:
-        def read() -> None:
-            with told(str(self), "read"):
-                got = library().get_range(self._store, self.key, start=start, length=len(into))
-            if len(got) != len(into):
-                raise StoreError(f"{self} became shorter while it was read: run the same again")
-            into[:] = memoryview(got)
-
-        patiently(read)
+        got = self._ask(
+            "read",
+            lambda: library().get_range(self._store, self.key, start=start, length=len(into)),
+        )
+        if len(got) != len(into):
+            raise StoreError(f"{self} became shorter while it was read: run the same again")
+        into[:] = memoryview(got)
 
     def write_bytes(self, data: Any) -> None:
         """Write the object, over an older one."""
-
-        def write() -> None:
-            with told(str(self), "written"):
-                library().put(self._store, self.key, data, use_multipart=False)
-
-        patiently(write)
+        self._ask(
+            "written", lambda: library().put(self._store, self.key, data, use_multipart=False)
+        )
 
     def create(self, data: bytes) -> bool:
         """Write the object unless there is one; whether this call wrote it.
@@ -241,14 +227,13 @@ class ObjectPath:
         kinds = library("obstore.exceptions")
 
         def write() -> bool:
-            with told(str(self), "written"):
-                try:
-                    library().put(self._store, self.key, data, mode="create", use_multipart=False)
-                except (kinds.AlreadyExistsError, kinds.PreconditionError):
-                    return False
+            try:
+                library().put(self._store, self.key, data, mode="create", use_multipart=False)
+            except (kinds.AlreadyExistsError, kinds.PreconditionError):
+                return False
             return True
 
-        if patiently(write):
+        if self._ask("written", write):
             return True
         try:
             return self.read_bytes() == data
@@ -263,27 +248,31 @@ class ObjectPath:
 
     def remove_below(self, patience: float = PATIENCE_SECONDS) -> None:
         """Delete all objects below; `patience` as in `unlink`."""
-        keys = patiently(lambda: [key for key, _ in self._below()], patience)
+        keys = self._ask("listed", lambda: [key for key, _ in self._below()], patience)
         for first in range(0, len(keys), _DELETED_AT_ONCE):
             self._delete(keys[first : first + _DELETED_AT_ONCE], patience)
 
-    def _delete(self, keys: list[str], patience: float = PATIENCE_SECONDS) -> None:
+    def _delete(self, keys: list[str], patience: float) -> None:
         def delete() -> None:
-            with told(str(self), "deleted"), suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):
                 library().delete(self._store, keys)
 
-        patiently(delete, patience)
+        self._ask("deleted", delete, patience)
+
+    def _ask(
+        self, verb: str, request: Callable[[], Result], patience: float = PATIENCE_SECONDS
+    ) -> Result:
+        """Do a request, again while the server does not answer; see `told` for `verb`."""
+
+        def asked() -> Result:
+            with told(str(self), verb):
+                return request()
+
+        return patiently(asked, patience)
 
     @property
     def _store(self) -> Any:
         return bucket_of(self.bucket)
-
-
-def _range_of(part: slice) -> Any:
-    """A slice as obstore takes it."""
-    if part.start is not None and part.start < 0:
-        return {"suffix": -part.start}
-    return {"offset": part.start} if part.stop is None else (part.start or 0, part.stop)
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,8 @@ Rejected: zarr's store on obstore, and `open_reader`: both give up after obstore
 import errno
 import io
 import os
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final
 
 FIRST_BYTES: Final = 1 << 20
 """Bytes that are read after a jump, at most: they take about as long as the request itself."""
@@ -16,22 +17,15 @@ MOST_BYTES: Final = 16 << 20
 """Bytes that are read ahead of a reader that does not jump, at most."""
 
 
-class Ranged(Protocol):
-    """What is read by ranges."""
-
-    def read_parts(self, start: int, *buffers: memoryview) -> None:
-        """Fill buffers with the bytes from `start` on."""
-
-
 class ObjectReader(io.RawIOBase):
     """A source of `size` bytes as a file, for an `io.BufferedReader` of `MOST_BYTES`.
 
-    It fills the buffer by twice as many bytes each time, so that the header of a file takes a
-    small request and its content few large ones.
+    `fill` reads the bytes from some place on into a buffer: twice as many each time, so that the
+    header of a file takes a small request and its content few large ones.
     """
 
-    def __init__(self, source: Ranged, size: int) -> None:
-        self._source, self._size = source, size
+    def __init__(self, fill: Callable[[int, memoryview], None], size: int) -> None:
+        self._fill, self._size = fill, size
         self._at = self._after = 0
         self._ahead = FIRST_BYTES
 
@@ -61,6 +55,6 @@ class ObjectReader(io.RawIOBase):
         self._ahead = min(2 * self._ahead, MOST_BYTES) if self._at == self._after else FIRST_BYTES
         count = max(0, min(len(into), self._ahead, self._size - self._at))
         if count:
-            self._source.read_parts(self._at, into[:count])
+            self._fill(self._at, into[:count])
         self._at = self._after = self._at + count
         return count

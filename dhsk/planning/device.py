@@ -17,12 +17,12 @@ def device_lines(plan: GramPlan, kernel: Kernel) -> list[tuple[str, str]]:
         return []
     room = device.room()
     lines = [("device", f"{device.name}, {format_bytes(room)} of its memory free")]
-    sparse = plan.overlap is not None
+    sparse = plan.sides.nnz is not None
     if sparse or kernel.device_pass(np.dtype(plan.product_dtype)) is None:
         what = "sparse samples stay" if sparse else "this kernel stays"
         return [*lines, ("on it", f"nothing: {what} on the processor")]
     n, most = plan.tiling.n_rows, most_whole(device, itemsize)
-    task = pass_bytes(device, plan.dim * itemsize, plan.tiling)
+    task = pass_bytes(device, plan.sides.dim * itemsize, plan.tiling)
     fits = "stays there" if n <= most else "does not fit and is fetched in blocks"
     return [
         *lines,

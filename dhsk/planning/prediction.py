@@ -76,12 +76,12 @@ class Prediction:
 
         With a `rank`, of linear classifiers on as many features.
         """
-        columns = shape.folds * shape.chain
+        p, columns = self.plan, shape.folds * shape.chain
         if rank is None:
             return exact_seconds(shape.sizes, columns, shape.kernels, self.at_once, self.entry)
         columns *= 1 if len(shape.sizes) == 2 else len(shape.sizes)
         return low_rank_seconds(
-            self.plan.samples, self.plan.multiply_adds, rank, columns, shape.kernels, self.at_once
+            p.sides.samples, p.multiply_adds, rank, columns, shape.kernels, self.at_once
         )
 
     @property
@@ -89,17 +89,17 @@ class Prediction:
         """Processor seconds for the two blocks of samples of a tile."""
         p = self.plan
         block = p.tiling.tile * p.row_bytes
-        if p.overlap is not None:
-            block = max(block, min(CSR_READ_BYTES, p.samples * p.row_bytes))
+        if p.sides.nnz is not None:
+            block = max(block, min(CSR_READ_BYTES, p.sides.samples * p.row_bytes))
         return 2 * block * SAMPLE_WORK
 
     @property
     def start(self) -> float:
         """Seconds before the first tile: workers start, samples are checked, mapped and staged."""
         p = self.plan
-        values = p.dim if p.row_entries is None else p.row_entries
+        values = p.sides.dim if p.sides.row_entries is None else p.sides.row_entries
         stage = values * self.rates.stage + p.row_bytes / self.rates.write
-        return START_SECONDS + (0.0 if self.staged else p.samples * stage)
+        return START_SECONDS + (0.0 if self.staged else p.sides.samples * stage)
 
     @property
     def disk(self) -> float:
@@ -229,7 +229,7 @@ class Prediction:
 
     def _files(self) -> str:
         p = self.plan
-        total = p.stored_tiles + math.ceil(p.samples * p.row_bytes / DENSE_CHUNK_BYTES)
+        total = p.stored_tiles + math.ceil(p.sides.samples * p.row_bytes / DENSE_CHUNK_BYTES)
         size = format_bytes(p.tile_bytes / max(p.stored_tiles, 1))
         many = total > 2 * MANY_FILES
         word = "many for a shared file system, take larger tiles (--tile)" if many else NO_LIMIT

@@ -124,24 +124,21 @@ class Rates:
         ]
 
 
-def measure_rates(
-    place: Path | None, report: OnProgress = ignore, *, repeats: int = 8, cores: int | None = None
-) -> Rates:
+def measure_rates(place: Path | None, report: OnProgress = ignore, *, repeats: int = 8) -> Rates:
     """Measure this machine.
 
     A few hundred megabytes are written to the folder `place` and removed; None measures neither
-    disk nor scheduler, and assumes both. Each product is computed `repeats` times, on `cores`
-    threads at once (None: the cores of this machine).
+    disk nor scheduler, and assumes both. Each product is computed `repeats` times.
     """
-    threads = cores or core_count()
+    threads = core_count()
     day = f"{datetime.now(UTC):%Y-%m-%d}"
     stages = 6
     with one_blas_thread():
-        double = _dense_line("float64", threads, repeats)
+        double = _line(_dense("float64"), repeats)
         report(Progress("measuring", 1, stages))
-        single = _dense_line("float32", threads, repeats)
+        single = _line(_dense("float32"), repeats)
         report(Progress("measuring", 2, stages))
-        sparse = _sparse_line(threads, max(2, repeats // 4))
+        sparse = _line(_sparse(), max(2, repeats // 4))
         report(Progress("measuring", 3, stages))
         stage = _stage_seconds()
         report(Progress("measuring", 4, stages))
@@ -156,11 +153,10 @@ def measure_rates(
     return Rates(double, single, sparse, stage, *disk, tasks, note)
 
 
-def kernel_seconds(kernel: Kernel, dtype: DtypeName, cores: int | None = None) -> float:
+def kernel_seconds(kernel: Kernel, dtype: DtypeName) -> float:
     """Measured seconds of one thread to evaluate a kernel at a product of type `dtype`.
 
-    They depend on the kernel's parameters. `cores` threads run at once (None: the cores of this
-    machine).
+    They depend on the kernel's parameters.
     """
     product = np.random.default_rng(0).random((_EDGE, _EDGE)).astype(dtype)
     norms = np.ones(_EDGE)
@@ -175,15 +171,16 @@ def kernel_seconds(kernel: Kernel, dtype: DtypeName, cores: int | None = None) -
         return work
 
     with one_blas_thread():
-        return _seconds_each(prepare, cores or core_count(), 4) / product.size
+        return _seconds_each(prepare, 4) / product.size
 
 
-def _seconds_each(prepare: Callable[[], Work], threads: int, repeats: int) -> float:
-    """Seconds of a piece of work while every thread does the same: the mean over the threads.
+def _seconds_each(prepare: Callable[[], Work], repeats: int) -> float:
+    """Seconds of a piece of work while every core does the same: the mean over the threads.
 
     Of each thread the shortest repeat counts, because rates are kept: other programs come and go,
     while the contention among these threads stays.
     """
+    threads = core_count()
     start = Barrier(threads)
 
     def timed(work: Work) -> float:
@@ -200,41 +197,35 @@ def _seconds_each(prepare: Callable[[], Work], threads: int, repeats: int) -> fl
     return sum(times) / threads
 
 
-def _line(points: list[tuple[float, float]]) -> Line:
-    """Line through two points (multiply-adds, seconds an entry), neither part negative."""
-    (x0, y0), (x1, y1) = points
+def _line(points: dict[float, Rows], repeats: int) -> Line:
+    """Line through the times of products of rows with themselves, by multiply-adds an entry."""
+
+    def seconds(rows: Rows) -> float:
+        def prepare() -> Work:
+            others, out = rows.copy(), np.empty((_EDGE, _EDGE), rows.dtype)
+            return lambda: inner_product(rows, others, out)
+
+        return _seconds_each(prepare, repeats) / _EDGE**2
+
+    (x0, y0), (x1, y1) = ((x, seconds(rows)) for x, rows in points.items())
     each = max(y1 / x1 / 100, (y1 - y0) / (x1 - x0))  # positive, however noisy the times
     return Line(max(0.0, y1 - each * x1), each)
 
 
-def _dense_line(dtype: DtypeName, threads: int, repeats: int) -> Line:
-    def prepare(dim: int) -> Work:
-        rows = np.random.default_rng(0).random((_EDGE, dim)).astype(dtype)
-        out = np.empty((_EDGE, _EDGE), dtype)
-        return lambda: inner_product(rows, rows.copy(), out)
-
-    return _line(
-        [
-            (dim, _seconds_each(lambda dim=dim: prepare(dim), threads, repeats) / _EDGE**2)  # type: ignore[misc]
-            for dim in _DIMS
-        ]
-    )
+def _dense(dtype: DtypeName) -> dict[float, Rows]:
+    """Dense rows, by the multiply-adds of an entry of their products."""
+    return {dim: np.random.default_rng(0).random((_EDGE, dim)).astype(dtype) for dim in _DIMS}
 
 
-def _sparse_line(threads: int, repeats: int) -> Line:
-    def point(filled: int) -> tuple[float, float]:
+def _sparse() -> dict[float, Rows]:
+    """Sparse rows, by the multiply-adds of an entry of their products."""
+    found: dict[float, Rows] = {}
+    for filled in _FILLED:
         columns = np.random.default_rng(0).integers(0, _SPARSE_DIM, _EDGE * filled)
         starts = np.arange(0, columns.size + 1, filled)
-        shape = _EDGE, _SPARSE_DIM
-        rows: Rows = csr_array((np.ones(columns.size), columns, starts), shape=shape)
-
-        def prepare() -> Work:
-            out = np.empty((_EDGE, _EDGE))
-            return lambda: inner_product(rows, rows, out)
-
-        return filled**2 / _SPARSE_DIM, _seconds_each(prepare, threads, repeats) / _EDGE**2
-
-    return _line([point(filled) for filled in _FILLED])
+        parts = np.ones(columns.size), columns, starts
+        found[filled**2 / _SPARSE_DIM] = csr_array(parts, shape=(_EDGE, _SPARSE_DIM))
+    return found
 
 
 def _stage_seconds() -> float:

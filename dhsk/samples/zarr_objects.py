@@ -13,7 +13,7 @@ from zarr.abc.store import (
 )
 from zarr.core.buffer import Buffer, BufferPrototype
 
-from dhsk.objects.path import ObjectPath
+from dhsk.objects.path import ObjectPath, Range
 
 
 class ObjectFolder(Store):
@@ -45,7 +45,7 @@ class ObjectFolder(Store):
     ) -> Buffer | None:
         """Content of an object, or a part of it; None if there is none."""
         try:
-            content = await asyncio.to_thread((self._path / key).read_bytes, _slice_of(byte_range))
+            content = await asyncio.to_thread((self._path / key).read_bytes, _range_of(byte_range))
         except FileNotFoundError:
             return None
         return prototype.buffer.from_bytes(content)
@@ -90,12 +90,12 @@ class ObjectFolder(Store):
         self._check_writable()
 
 
-def _slice_of(part: ByteRequest | None) -> slice:
+def _range_of(part: ByteRequest | None) -> Range | None:
     match part:
         case RangeByteRequest(start, end):
-            return slice(start, end)
+            return start, end
         case OffsetByteRequest(offset):
-            return slice(offset, None)
+            return {"offset": offset}
         case SuffixByteRequest(suffix):
-            return slice(-suffix, None)
-    return slice(None)
+            return {"suffix": suffix}
+    return None

@@ -15,12 +15,11 @@ from dhsk.linear.losses import Loss
 from dhsk.linear.newton import (
     Newton,
     Solution,
-    Targets,
     curvature_bytes,
     kept_solution,
     solve_columns,
 )
-from dhsk.linear.passes import Columns, held_out_decisions
+from dhsk.linear.passes import Columns, Targets, held_out_decisions
 from dhsk.linear.preconditioner import Factors
 from dhsk.linear.state import KeptSolve
 from dhsk.nystrom.spans import FeatureMatrix

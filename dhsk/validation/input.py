@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from dhsk.arrays import blocks
 from dhsk.errors import InputError, warn
 from dhsk.execution.resources import Resources
+from dhsk.gram.graph_plan import plan_of
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.operations import GramView
-from dhsk.gram.plan import make_plan
-from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.header import Header
 from dhsk.results.parts import SamplesSummary
 from dhsk.samples import Samples, open_samples
@@ -149,9 +148,7 @@ def gram_plan(square: Square, resources: Resources) -> Sequence[tuple[str, str]]
     if not isinstance(square, GramMatrix):
         n, m = square.shape
         return [("matrix", f"{n:,} x {m:,}, given")]
-    h = square.header
-    sides = GramSides(h.n_rows, h.dim, nnz=h.nnz[0])
-    return make_plan(sides, resources, dtype=h.dtype, tile=h.tile, layout=h.layout).table()
+    return plan_of(square.header, resources).table()
 
 
 def _entries_of(square: Square, header: Header) -> int | None:

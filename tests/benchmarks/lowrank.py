@@ -199,8 +199,8 @@ def to_liblinear(options: argparse.Namespace) -> None:
     del options
     from dhsk.execution.threads import Threads
     from dhsk.linear.losses import LOSSES
-    from dhsk.linear.newton import Newton, Targets
-    from dhsk.linear.passes import Columns
+    from dhsk.linear.newton import Newton
+    from dhsk.linear.passes import Columns, Targets
     from dhsk.nystrom.spans import FeatureMatrix
 
     X, y = load_digits(return_X_y=True)

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import zarr
 from scipy.sparse import csr_array
+from zarr.codecs import Crc32cCodec
 
 import dhsk
+from dhsk.gram.storage.descriptions import StoredGroup
 from dhsk.gram.storage.store import GramStore
-from dhsk.gram.storage.stored_array import RECORD
+from dhsk.gram.storage.stored_array import RECORD, StoredArray
 
 DIM, TILE, N = 12, 8, 45
 KERNEL = dhsk.HeatKernel.at_scale(dim=DIM, time_scale=0.7)
@@ -137,6 +139,21 @@ def test_stores_without_a_record_are_described_as_they_are(contents: Any, tmp_pa
     shutil.copytree(GOLDEN, tmp_path / "g")
     GramStore.open(tmp_path / "g").describe()
     assert contents(tmp_path / "g") == contents(GOLDEN)
+
+
+@pytest.mark.parametrize(("dtype", "fill"), [("float32", np.nan), ("float64", 0), ("int64", 0)])
+def test_arrays_and_groups_are_described_as_by_zarr(
+    tmp_path: Path, dtype: str, fill: float
+) -> None:
+    """By the version that is installed, but for what it may leave out."""
+    group: Any = zarr.create_group(tmp_path / "g", attributes={"of": ["zarr"]})
+    group.create_array(
+        "a", shape=(5, 3), chunks=(2, 3), dtype=dtype, fill_value=fill, filters=None,
+        compressors=[Crc32cCodec()], attributes={"x": 1},
+    )  # fmt: skip
+    ours = StoredArray(tmp_path / "g" / "a", (5, 3), (2, 3), dtype, fill, attributes={"x": 1})
+    assert ours.is_described()
+    assert StoredGroup(tmp_path / "g", {"of": ["zarr"]}).is_described()
 
 
 def test_other_versions_of_zarr_may_leave_out_defaults(tmp_path: Path, X: Any, client: Any) -> None:

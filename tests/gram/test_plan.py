@@ -128,7 +128,7 @@ def test_dense_strips_are_counted_where_they_may_be(product_dtype: str) -> None:
             5000, 48_000, LAPTOP, nnz=5000 * entries, tile=500, dtype=product_dtype,
             product_dtype=product_dtype,
         )  # fmt: skip
-        assert plan.row_entries == entries
+        assert plan.sides.row_entries == entries
         product = 500**2 * np.dtype(product_dtype).itemsize
         return plan.task_bytes - product - 2 * plan.group * 500 * plan.row_bytes
 

@@ -178,7 +178,7 @@ def test_what_is_lacking_is_said_with_numbers(X: Any) -> None:
 def test_wrong_calls_are_refused(X: Any) -> None:
     """Before a pass."""
     G = made(X)
-    with pytest.raises(dhsk.InputError, match="this one is 150 x 5: compute it without Y"):
+    with pytest.raises(dhsk.InputError, match="of 150 samples with 5 others: compute"):
         made(X, Y=X[:5]).eigh(1)
     with pytest.raises(dhsk.InputError, match="k must be from 1 to the number of rows, 150"):
         G.eigh(N + 1)

@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 
 import dhsk
 from dhsk.execution.threads import Threads
-from dhsk.linear.losses import LOSSES, Loss, SquaredHinge
-from dhsk.linear.newton import Newton, Solution, Targets, solve_columns
-from dhsk.linear.passes import Columns
+from dhsk.linear.losses import LOSSES, Loss
+from dhsk.linear.newton import Newton, Solution, solve_columns
+from dhsk.linear.passes import Columns, Targets
 from dhsk.nystrom.components import inverse_root
 from dhsk.nystrom.spans import Basis, FeatureMatrix, of_rows
 
@@ -23,6 +23,8 @@ REFERENCE_TOL = 1e-12
 
 AGREEMENT = 1e-5
 """Greatest difference of coefficients and objective from LIBLINEAR's, relative (issue's bar)."""
+
+HINGE = LOSSES["squared_hinge"]
 
 
 def held(X: NDArray[Any]) -> FeatureMatrix:
@@ -70,7 +72,7 @@ def test_agrees_with_liblinear(C: float, balanced: bool) -> None:
     X, y = X[:600], y[:600] % 4
     weights = np.random.default_rng(0).uniform(0.2, 3, (600, 1)) if balanced else np.ones((600, 1))
     columns = one_vs_rest(4, C)
-    problem = newton(held(X), y, columns, SquaredHinge(), weights)
+    problem = newton(held(X), y, columns, HINGE, weights)
     found = problem.solve()
     reference = LinearSVC(C=C, dual=False, tol=REFERENCE_TOL, max_iter=100_000)
     reference.fit(X, y, sample_weight=weights[:, 0])
@@ -81,7 +83,7 @@ def test_agrees_with_liblinear(C: float, balanced: bool) -> None:
     distance = np.linalg.norm(found.coef - expected, axis=0)
     assert (distance <= AGREEMENT * np.linalg.norm(expected, axis=0) + own_error).all()
     assert (own_error < 1).all()
-    best = objective(X, y, expected, columns, SquaredHinge(), weights)
+    best = objective(X, y, expected, columns, HINGE, weights)
     np.testing.assert_allclose(found.objective, best, rtol=AGREEMENT)
 
 
@@ -138,9 +140,9 @@ def test_groups_and_values_of_C_are_solved_side_by_side() -> None:
     pairs = [(group, C) for group in range(3) for C in (0.1, 10.0)]
     groups, values = (np.array(part) for part in zip(*pairs, strict=True))
     columns = Columns(np.ones(6, np.intp), groups.astype(np.intp), values)
-    together = newton(held(X), y, columns, SquaredHinge(), weights).solve()
+    together = newton(held(X), y, columns, HINGE, weights).solve()
     for j in range(6):
-        alone = newton(held(X), y, columns.only([j]), SquaredHinge(), weights).solve()
+        alone = newton(held(X), y, columns.only([j]), HINGE, weights).solve()
         scale = np.abs(alone.coef).max()
         assert np.abs(together.coef[:, [j]] - alone.coef).max() <= AGREEMENT * scale
 
@@ -154,7 +156,7 @@ def solved_from_rows(threads: Threads) -> Solution:
     root = inverse_root(kernel.of_rows(landmarks))
     Z = FeatureMatrix(of_rows(rows), len(rows), threads, dtype="float64",
                       basis=Basis(kernel, landmarks), root=root)  # fmt: skip
-    return newton(Z, y, one_vs_rest(10, 1.0), SquaredHinge()).solve()
+    return newton(Z, y, one_vs_rest(10, 1.0), HINGE).solve()
 
 
 @pytest.mark.slow
@@ -164,7 +166,7 @@ def test_features_computed_in_every_pass_are_as_good_as_kept() -> None:
     rows = dhsk.hyperspherical_map(X + 1e-3)
     kernel = dhsk.HeatKernel.at_scale(64, 1.0)
     Z = kernel.of_rows(rows, rows[::20]) @ inverse_root(kernel.of_rows(rows[::20]))
-    kept = newton(held(Z), y, one_vs_rest(10, 1.0), SquaredHinge()).solve()
+    kept = newton(held(Z), y, one_vs_rest(10, 1.0), HINGE).solve()
     computed = solved_from_rows(Threads(2))
     assert np.abs(kept.coef - computed.coef).max() <= AGREEMENT * np.abs(kept.coef).max()
 
@@ -187,8 +189,8 @@ def test_a_part_of_many_samples_gives_the_start() -> None:
     y = rng.integers(0, 3, 40_000)
     X = rng.normal(size=(3, 20))[y] + 2 * rng.normal(size=(40_000, 20))
     columns = one_vs_rest(3, 1.0)
-    begun, factors = solve_columns(newton(held(X), y, columns, SquaredHinge()), seed=0, threads=2)
-    cold = newton(held(X), y, columns, SquaredHinge()).solve()
+    begun, factors = solve_columns(newton(held(X), y, columns, HINGE), seed=0, threads=2)
+    cold = newton(held(X), y, columns, HINGE).solve()
     assert begun.passes < cold.passes
     assert factors
     assert np.abs(begun.coef - cold.coef).max() <= AGREEMENT * np.abs(cold.coef).max()

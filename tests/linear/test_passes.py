@@ -9,10 +9,11 @@ from sklearn.datasets import load_digits
 
 import dhsk
 from dhsk.execution.threads import Threads
-from dhsk.linear.losses import LOSSES, SquaredHinge
+from dhsk.linear.losses import LOSSES
 from dhsk.linear.passes import (
     Columns,
     Estimate,
+    Targets,
     _spread,
     active,
     curvature_of,
@@ -30,6 +31,8 @@ ROUNDING = {"float64": 1e-12, "float32": 2e-5}
 """Relative, of sums of 700 products: some sqrt(700) units of the last digit, and a margin."""
 
 columns = Columns(np.arange(J), np.array([0, 1, 0, 1]), np.full(J, 2.0))
+
+HINGE = LOSSES["squared_hinge"]
 
 
 class Drawn:
@@ -78,7 +81,7 @@ def test_products_with_second_derivatives(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("few", [False, True])
 def test_gradients_of_few_samples_and_of_many(few: bool, dtype: str) -> None:
     """Row by row where few samples are on the wrong side of their margin, else as a product."""
-    drawn, loss = Drawn(dtype), SquaredHinge()
+    drawn, loss = Drawn(dtype), HINGE
     drawn.V[-1] = -20 if few else 0  # a constant that most samples, of other classes, like
     margin = drawn.signs * (drawn.with_one @ drawn.V)
     slopes = loss.slope(margin) * drawn.signs * drawn.weights[:, columns.group]
@@ -96,7 +99,7 @@ def test_gradients_of_few_samples_and_of_many(few: bool, dtype: str) -> None:
 @pytest.mark.parametrize("share", [1.0, 0.3])
 def test_second_derivatives_by_a_share_of_the_samples(share: float) -> None:
     """Those of the samples that make it up, divided by it; of all of them the whole."""
-    drawn, loss = Drawn("float64"), SquaredHinge()
+    drawn, loss = Drawn("float64"), HINGE
     given = (drawn.codes, drawn.weights, drawn.V, columns, loss)
     parts = np.array([share, 1.0, share, 1.0])
     found = hessians(drawn.blocks(), *given, Estimate(parts))
@@ -129,9 +132,9 @@ def test_factors_of_a_share_serve_as_those_of_all() -> None:
     rng = np.random.default_rng(1)
     Z, y = rng.normal(size=(n, k)), rng.integers(0, 2, n)
     features, weights = FeatureMatrix.in_memory(Z, Threads(1)), np.ones((n, 1))
-    one, loss = Columns(np.array([1]), np.array([0]), np.array([1.0])), SquaredHinge()
+    one, loss = Columns(np.array([1]), np.array([0]), np.array([1.0])), HINGE
     factors, V = Factors(one), np.zeros((k + 1, 1))
-    factors.compute(features, y, weights, V, one, loss, 10**9)
+    factors.compute(features, Targets(y, weights), V, one, loss, 10**9)
     with_one = np.hstack([Z, np.ones((n, 1))])
     exact = np.eye(k + 1) + 2 * with_one.T @ with_one
     ratio = np.linalg.eigvals(
@@ -156,9 +159,9 @@ def test_factors_of_computed_features_keep_their_small_components(
     assert np.linalg.norm(root, 2) > 50  # twice, to squares that are off by some 1e-6 of 500
     Z = FeatureMatrix(of_rows(rows), len(rows), Threads(1),
                       dtype="float32", basis=Basis(kernel, landmarks), root=root)  # fmt: skip
-    one, loss = Columns(np.array([1]), np.array([0]), np.array([100.0])), SquaredHinge()
+    one, loss = Columns(np.array([1]), np.array([0]), np.array([100.0])), HINGE
     factors, V = Factors(one), np.zeros((Z.width + 1, 1))
-    factors.compute(Z, y, np.ones((len(y), 1), np.float32), V, one, loss, 10**9)
+    factors.compute(Z, Targets(y, np.ones((len(y), 1), np.float32)), V, one, loss, 10**9)
     features = kernel.of_rows(rows, landmarks).astype(np.float64) @ root
     with_one = np.hstack([features, np.ones((len(y), 1))])
     exact = np.eye(Z.width + 1) + 2 * 100.0 * with_one.T @ with_one

@@ -130,7 +130,7 @@ def test_flops_are_those_of_the_path_taken(density: float, sparse: bool) -> None
     plan = make_plan(5000, dim, RESOURCES, nnz=int(5000 * dim * density))
     shared = dim * density**2
     assert plan.sparse_path is sparse
-    assert plan.overlap == pytest.approx(shared)
+    assert plan.sides.shared == pytest.approx(shared)
     assert plan.flops == pytest.approx(2 * plan.entries * (shared if sparse else dim))
     words = "sparse products: 0.5 multiplications an entry" if sparse else "dense products of some"
     assert words in dict(plan.table())["arithmetic"]

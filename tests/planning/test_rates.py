@@ -29,7 +29,7 @@ from dhsk.samples import open_samples
 @pytest.fixture(scope="module")
 def quick() -> Rates:
     """Rates without disk and scheduler, on one thread."""
-    return measure_rates(None, repeats=1, cores=1)
+    return measure_rates(None, repeats=1)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_every_rate_is_positive_and_assumptions_are_said(quick: Rates) -> None:
 def test_disk_and_scheduler_are_measured_and_the_place_left_clean(tmp_path: Path) -> None:
     """What is written for the measurement is removed, and progress ends at its total."""
     events = []
-    rates = measure_rates(tmp_path, events.append, repeats=1, cores=2)
+    rates = measure_rates(tmp_path, events.append, repeats=1)
     assert min(rates.write, rates.read, rates.write_work, rates.tasks) > 0
     assert rates.write != ASSUMED_WRITE
     assert str(tmp_path) in rates.note
@@ -64,8 +64,8 @@ def test_disk_and_scheduler_are_measured_and_the_place_left_clean(tmp_path: Path
 def test_the_pass_of_a_kernel_takes_time() -> None:
     """In either type of products."""
     kernel = HeatKernel.at_scale(50, 1.0)
-    assert kernel_seconds(kernel, "float64", cores=1) > 0
-    assert kernel_seconds(kernel, "float32", cores=1) > 0
+    assert kernel_seconds(kernel, "float64") > 0
+    assert kernel_seconds(kernel, "float32") > 0
 
 
 def test_rates_are_kept(quick: Rates, own_cache: Path) -> None:

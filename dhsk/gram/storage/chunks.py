@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import blocks
 from dhsk.errors import CorruptTileError, IncompleteStoreError
-from dhsk.objects.places import Place, Spare, begin_whole, read_into, size_of
+from dhsk.objects.places import Place, begin_whole, read_into, size_of
 
 CHECKSUM_BYTES: Final = 4
 
@@ -30,16 +30,13 @@ _STRIP_BYTES: Final = 2 << 20  # the checksum reads a strip while it is in the c
 class ChunkWriter:
     """Writes one chunk from top to bottom; `commit` puts it in its place.
 
-    So a chunk exists whole or not at all, after a crash too. `shape` is that of a full chunk; see
-    `begin_whole` for `spare`.
+    So a chunk exists whole or not at all, after a crash too. `shape` is that of a full chunk.
     """
 
-    def __init__(
-        self, path: Place, shape: tuple[int, int], dtype: Any, spare: Spare | None = None
-    ) -> None:
+    def __init__(self, path: Place, shape: tuple[int, int], dtype: Any) -> None:
         self.shape = shape
         self._dtype = np.dtype(dtype).newbyteorder("<")
-        self._whole = begin_whole(path, chunk_size(shape, self._dtype), spare)
+        self._whole = begin_whole(path, chunk_size(shape, self._dtype))
         self._checksum = 0
         self.rows = 0
         """Rows written so far."""

@@ -66,12 +66,11 @@ class StagedSamples:
         return self._arrays[side]
 
     def _arrays_of(self, side: Side) -> dict[str, StoredArray]:
-        h = self._header
-        count, nnz = (h.n_rows, h.nnz[0]) if side == "rows" else (h.n_cols, h.nnz[1])
+        count, nnz, dim = self.count(side), self._nnz(side), self._header.dim
         folder = self.path / side
         if nnz is None:
             dense = StoredArray(
-                folder / "dense", (count, h.dim), (self.chunk_rows, h.dim), self._dtype, 0
+                folder / "dense", (count, dim), (self.chunk_rows, dim), self._dtype, 0
             )
             return {"dense": dense}
 
@@ -127,9 +126,11 @@ class StagedSamples:
 
         Raises CorruptTileError if their chunks are missing or fail a checksum.
         """
-        nnz = self._header.nnz[0 if side == "rows" else 1]
         try:
-            return self._read_dense(side, part) if nnz is None else self._read_csr(side, part)
+            if self._nnz(side) is not None:
+                return self._read_csr(side, part)
+            rows: Rows = self._read(side, "dense", part)
+            return rows
         except (ValueError, KeyError, CorruptTileError, IncompleteStoreError) as error:
             raise CorruptTileError(
                 f"the samples ({side}) in {self.path} are damaged ({error}): "
@@ -147,8 +148,7 @@ class StagedSamples:
                 f"{self.path} is a matrix of graph nodes, which have no samples: only its values "
                 "can be read"
             )
-        count = self._header.n_rows if side == "rows" else self._header.n_cols
-        tile, nnz = self._header.tile, self._header.nnz[0 if side == "rows" else 1]
+        count, tile, nnz = self.count(side), self._header.tile, self._nnz(side)
         if nnz is not None and nnz * (self._dtype.itemsize + 8) <= DENSE_CHUNK_BYTES:
             # Measured on 40,000 samples of 10 entries: a tenth of the time of 20 tiles, which each
             # read their chunks again.
@@ -162,27 +162,23 @@ class StagedSamples:
         back = np.argsort(np.concatenate(places))
         return stacked(read)[back]
 
-    def _read_dense(self, side: Side, part: slice) -> Rows:
-        rows: Rows = self._read_array(side, "dense", part, self._dtype)
-        return rows
+    def _nnz(self, side: Side) -> int | None:
+        """Entries of the samples of a side; None if they are dense."""
+        return self._header.nnz[0 if side == "rows" else 1]
 
     def _read_csr(self, side: Side, part: slice) -> Rows:
-        def read(name: str, part: slice, dtype: Any) -> Any:
-            return self._read_array(side, name, part, dtype)
-
-        indptr = read("indptr", slice(part.start, part.stop + 1), np.int64)
+        indptr = self._read(side, "indptr", slice(part.start, part.stop + 1))
         entries = slice(int(indptr[0]), int(indptr[-1]))
-        data = read("data", entries, self._dtype)
-        indices = read("indices", entries, np.int64)
+        data, indices = self._read(side, "data", entries), self._read(side, "indices", entries)
         shape = (len(indptr) - 1, self._header.dim)
         return csr_array((data, indices, indptr - indptr[0]), shape=shape)
 
-    def _read_array(self, side: Side, name: str, part: slice, dtype: Any) -> Any:
+    def _read(self, side: Side, name: str, part: slice) -> Any:
         """Part of an array from its chunk files, as zarr would read a missing one as zeros."""
         array = self.arrays(side)[name]
         step, *others = array.chunks
         chunks = range(part.start // step, -(-part.stop // step))
-        out: Any = np.empty((len(chunks) * step, *others), dtype)
+        out: Any = np.empty((len(chunks) * step, *others), array.dtype)
         for place, number in enumerate(chunks):
             index = (number, *(0 for _ in others))
             array.read(index, out[place * step : (place + 1) * step])

@@ -20,9 +20,14 @@ from dhsk.gram.storage.chunks import (
     stored_checksum,
     write_chunk,
 )
-from dhsk.gram.storage.descriptions import ArrayDescription, attributes_of, write_description
+from dhsk.gram.storage.descriptions import (
+    attributes_of,
+    described_array,
+    has_description,
+    write_description,
+)
 from dhsk.objects.places import Place as Location
-from dhsk.objects.places import Spare, size_of, sizes_below
+from dhsk.objects.places import size_of, sizes_below
 
 RECORD: Final = "dhsk_chunk_crc32c"
 """Attribute with the checksums of all chunks in the order of their places, eight hexadecimal digits
@@ -43,7 +48,7 @@ class StoredArray:
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
     dtype: Any
-    fill_value: float | None
+    fill_value: float
     triangle: bool = False
     """Whether only the chunks (i, j) with i <= j are stored."""
     attributes: dict[str, Any] = field(default_factory=dict)
@@ -114,10 +119,10 @@ class StoredArray:
         names = [name.split("/") for name, size in sizes if size == self.chunk_bytes]
         return {tuple(map(int, name)) for name in names if all(map(str.isdigit, name))}
 
-    def writer(self, place: Place, spare: Spare | None = None) -> ChunkWriter:
-        """Writer of a chunk by strips, of two axes; see `begin_whole` for `spare`."""
+    def writer(self, place: Place) -> ChunkWriter:
+        """Writer of a chunk by strips, of two axes."""
         rows, width = self.chunks
-        return ChunkWriter(self.path_of(place), (rows, width), self.dtype, spare)
+        return ChunkWriter(self.path_of(place), (rows, width), self.dtype)
 
     def write(self, place: Place, values: NDArray[Any]) -> None:
         """Write a chunk of values, C-ordered, padded to the full shape, atomically."""
@@ -137,7 +142,7 @@ class StoredArray:
 
     def is_described(self) -> bool:
         """Whether the description, which other readers of zarr use, is right."""
-        return self._description(self.record(again=True)).is_that_of(self.folder)
+        return has_description(self.folder, self._described(self.record(again=True)))
 
     def describe(self) -> None:
         """Write the description again, with the record if that is readable."""
@@ -170,12 +175,12 @@ class StoredArray:
             self._describe(whole)
 
     def _describe(self, record: NDArray[np.uint32]) -> None:
-        write_description(self.folder, self._description(record).text)
+        write_description(self.folder, self._described(record))
         self._record = record
 
-    def _description(self, record: NDArray[np.uint32]) -> ArrayDescription:
+    def _described(self, record: NDArray[np.uint32]) -> dict[str, Any]:
         known = {RECORD: record.astype(">u4").tobytes().hex()} if record.any() else {}
-        return ArrayDescription(
+        return described_array(
             self.shape, self.chunks, self.dtype, self.fill_value, {**self.attributes, **known}
         )
 
