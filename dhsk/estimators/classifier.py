@@ -104,10 +104,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         sample_weight
             Factors of C, (N,), at least 0; samples of weight 0 are not used.
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check()
         X, y = self._validated(X, y=y)
@@ -137,10 +133,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             Folder or ``s3://`` prefix for checkpoints. The same call resumes after an interruption
             and ends with the same model, if `random_state` of `NystromSVC` is a number; remove the
             folder when the model is saved. None for no checkpoints.
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         opened, labels, weights = self._opened(samples, y)
         with shown(progress) as report:

@@ -1,7 +1,7 @@
 """What docstrings of estimators share: a name without a description gets that of the table here.
 
 A method whose parameters are all in the table needs no section for them; nor does one that returns
-its estimator, or takes samples and raises errors for these alone.
+its estimator, or raises errors for its samples alone, and for its memory if it shows its progress.
 
 Signatures of the classes differ, so that no base could describe their parameters; and numpydoc,
 `help` and notebooks read docstrings as they are after the import.
@@ -143,7 +143,7 @@ def _with_sections(method: FunctionType) -> str:
     said = {
         "Parameters": names if set(names) <= set(SHARED) else [],
         "Returns": [Self.__name__] if signature.return_annotation is Self else [],
-        "Raises": [InputError.__name__] if "X" in names else [],
+        "Raises": _errors_of(names),
     }
     whole = {
         title: f"{title}\n{len(title) * '-'}\n{', '.join(words)}" if words else ""
@@ -151,6 +151,13 @@ def _with_sections(method: FunctionType) -> str:
     }
     whole |= {section.partition("\n")[0]: section for section in sections}
     return "\n\n".join([head, *filter(None, whole.values())])
+
+
+def _errors_of(names: list[str]) -> list[str]:
+    """Names of the errors of a method with parameters of some names."""
+    if "progress" in names:
+        return [InputError.__name__, BudgetError.__name__]
+    return [InputError.__name__] if "X" in names else []
 
 
 def _entries(names: re.Match[str]) -> str:

@@ -176,10 +176,6 @@ class HeatGaussianProcessRegressor(
         y
             Targets, (N,) or (N, k), which share time and noise.
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check_parameters()
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)

@@ -104,12 +104,7 @@ class HeatKernelPCA(
     random_state: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
-        """Fit to samples.
-
-        Raises
-        ------
-        InputError, BudgetError
-        """
+        """Fit to samples."""
         del y
         k = whole_parameter("n_components", self.n_components, 1)
         self._check("tol")

@@ -107,10 +107,6 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
         sample_weight
             Factors of C, (N,); samples of weights up to 0 are not used.
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check("tol")
         X, y = self._validated(X, y=y, y_numeric=True)

@@ -96,12 +96,7 @@ class HeatKernelNeighbors(
     client: "Client | None" = None
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
-        """Keep samples, mapped to the sphere, as those to choose neighbours from.
-
-        Raises
-        ------
-        InputError, BudgetError
-        """
+        """Keep samples, mapped to the sphere, as those to choose neighbours from."""
         del y
         whole_parameter("n_neighbors", self.n_neighbors, 1)
         check_mode(self.mode)
@@ -118,10 +113,6 @@ class HeatKernelNeighbors(
         -------
         csr_array
             (N, N), that of `transform`, in about half of its time.
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         with passes_shown(self._shows(progress), reading=1, search=20) as told:
             self.fit(X, y, progress=told.report)

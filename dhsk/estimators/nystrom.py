@@ -136,10 +136,6 @@ class NystromFeatures(
         X
             Samples by row, (N, dim), dense or sparse; a Dask array is read into memory.
         y, progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         del y
         with shown(self._shows(progress)) as report:
@@ -161,11 +157,6 @@ class NystromFeatures(
         -------
         NDArray or da.Array
             Z, (N, `n_components_`), of `dtype`: equal to those of `transform` up to rounding.
-
-        Raises
-        ------
-        InputError, BudgetError
-            As `fit` and `transform`.
         """
         del y
         with shown(self._shows(progress)) as report:

@@ -118,10 +118,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
         sample_weight
             Weights of the squared errors, (N,), at least 0; samples of weight 0 are not used.
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check("alpha")
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
@@ -140,10 +136,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
         y
             Targets, (N,) or (N, J).
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check("alpha")
         opened, targets = open_samples(samples), np.asarray(y, np.float64)

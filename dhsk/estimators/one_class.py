@@ -47,12 +47,6 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         sample_weight
             Upper bound on each sample's coefficient, (N,); None for 1.
         progress
-
-        Raises
-        ------
-        InputError
-        BudgetError
-            The matrix needs more memory than there is.
         """
         del y
         if positive_parameter("nu", self.nu) > 1:

@@ -130,10 +130,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         sample_weight
             Weight of each sample's error, (N,), 1 by default.
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check("alpha", "tol")
         check_rank(self.preconditioner_rank)
