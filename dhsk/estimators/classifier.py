@@ -125,7 +125,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Parameters
         ----------
         samples
-            Argument or result of `dhsk.open_samples`, (N, dim).
         y
             Labels, (N,).
         progress

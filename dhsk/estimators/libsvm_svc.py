@@ -58,12 +58,7 @@ class SVC(DropIn, ExactClassifier):
     probability
         Deprecated, as in scikit-learn: fit ``CalibratedClassifierCV(SVC(), ensemble=False)`` for
         probabilities. True enables `predict_proba`.
-    tol
-        Tolerance of the KKT violation; as for `HeatSVC`, small problems are solved beyond it.
-    cache_size
-    class_weight
-        Factors of C by label, or "balanced"; None for 1.
-    verbose
+    tol, cache_size, class_weight, verbose
     max_iter
         Upper bound on the steps of a pair of classes, -1 for none. Fits with a bound are made on
         whole matrices, which must fit in memory.
@@ -86,20 +81,12 @@ class SVC(DropIn, ExactClassifier):
     dual_coef_, intercept_
         (k - 1, n_sv) and (k(k - 1)/2,), with scikit-learn's signs.
     coef_
-        Weights of the features for a linear kernel, (pairs of classes, n_features).
     n_iter_
         Steps of the solver for each pair of classes, (k(k - 1)/2,), int32.
     fit_status_, shape_fit_
     probA_, probB_
         Deprecated, as in scikit-learn: the sigmoids of `probability`.
-    C_, kernel_, time_scale_
-    kkt_violation_
-        Largest KKT violation of all pairs of classes.
-    duality_gap_
-        Largest relative duality gap of all pairs: primal less dual objective, over the primal.
-    converged_
-    model_
-        The fitted model as `SvcModel`, with LIBSVM's signs.
+    C_, kernel_, time_scale_, kkt_violation_, duality_gap_, converged_, model_
     n_features_in_, feature_names_in_
 
     Examples

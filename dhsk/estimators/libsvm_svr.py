@@ -48,29 +48,17 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
     max_iter
         Upper bound on the steps of the solver, -1 for none. Fits with a bound are made on the whole
         matrix, which must fit in memory.
-    time_scale, sphere_map, zero_rows, dtype
-    memory
-        Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
-        for half of the free memory.
-    indefinite
+    time_scale, sphere_map, zero_rows, dtype, memory, indefinite
 
     Attributes
     ----------
     support_
-        Indices of the support vectors, ascending, (n_sv,), int32.
     support_vectors_
         Support vectors, (n_sv, n_features); empty for kernel values that are given.
     n_support_
     dual_coef_, intercept_
         (1, n_sv) and (1,).
-    coef_
-        Weights of the features for a linear kernel, (1, n_features).
-    n_iter_
-        Number of steps of the solver.
-    kkt_violation_
-        KKT violation over all samples, computed from a new gradient.
-    duality_gap_
-        Duality gap relative to the primal objective.
+    coef_, n_iter_, kkt_violation_, duality_gap_
     fit_status_, shape_fit_, converged_, kernel_, time_scale_, n_features_in_, feature_names_in_
 
     Examples

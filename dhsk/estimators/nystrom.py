@@ -74,13 +74,10 @@ class NystromFeatures(
         for half of the free memory. Features, or mapped samples, that do not fit are computed again
         in every pass.
     random_state
-        Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same landmarks.
 
     Attributes
     ----------
-    landmarks_
-    landmark_indices_
-        Their indices among the samples, (m,); None if `selection` is "kmeans".
+    landmarks_, landmark_indices_
     n_components_
         Number of features, at most the numerical rank of K(L, L): "rpcholesky" takes no pivot
         below m eps, where eps is that of `dtype`; the others drop eigenvalues below m eps times

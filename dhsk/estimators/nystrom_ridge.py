@@ -40,35 +40,27 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
         Number of features. There are fewer if there are fewer samples, or if the rank of the
         kernel matrix is lower.
     alpha
-        Regularization strength, above 0.
     kernel
         A positive semi-definite kernel; None for the heat kernel at `time_scale`; or a name as
         for `HeatSVC`.
     selection
         How landmarks are chosen, as for `NystromSVC`.
     oversampling
-        Number of landmarks per feature, at least 1. With more landmarks than features, the
-        features are the leading components.
     fit_intercept
         Whether there is an intercept b, which is not regularized.
     time_scale, sphere_map, zero_rows
     dtype
         Type of inner products, kernel values and features: "float64" or "float32". Sums and
         factorizations are in float64.
-    memory, client
-    random_state
-        Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same model.
+    memory, client, random_state
 
     Attributes
     ----------
-    landmarks_
-    landmark_indices_
-        Their indices among the samples, (m,); None if they are centres of clusters.
+    landmarks_, landmark_indices_
     landmark_coef_, intercept_
         Predictions are ``kernel_(x, landmarks_) @ landmark_coef_ + intercept_``: (m,) and a number,
         or (m, J) and (J,) for J targets.
     n_components_
-        Number of features.
     trace_error_
         Relative trace error of the features.
     residual_
@@ -132,7 +124,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
         Parameters
         ----------
         samples
-            Argument or result of `dhsk.open_samples`, (N, dim).
         y
             Targets, (N,) or (N, J).
         progress

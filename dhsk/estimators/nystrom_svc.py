@@ -53,10 +53,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         How landmarks are chosen. "rpcholesky": randomly pivoted Cholesky [2]_, [3]_, which draws
         samples that the earlier landmarks approximate badly. "uniform": random samples. "kmeans":
         centres of clusters of the samples [6]_. Or the indices of samples, (m,).
-    oversampling
-        Number of landmarks per feature, at least 1. With more landmarks than features, the
-        features are the leading components.
-    time_scale
+    oversampling, time_scale
     sphere_map, zero_rows
         As for `HeatSVC`.
     loss
@@ -75,9 +72,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         `GaussianKernel`. None for "float32" if the kernel is spherical or linear and there are more
         than four million feature values, else for "float64". Sums and factorizations are in
         float64.
-    memory, client
-    random_state
-        Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same model.
+    memory, client, random_state
     indefinite
         What to do with a kernel that is known not to be positive semi-definite, such as the
         expansion of the parametrix: "error", or "allow". Features have inner products that are
@@ -85,14 +80,11 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     Attributes
     ----------
-    classes_, landmarks_
-    landmark_indices_
-        Their indices among the samples, (m,); None if they are centres of clusters.
+    classes_, landmarks_, landmark_indices_
     landmark_coef_, intercept_
         Decisions are ``landmark_coef_ @ kernel_(landmarks_, x) + intercept_``: (J, m) and (J,). J
         is 1 for two classes, where decisions above 0 are for the second one, and else k.
     n_components_
-        Number of features.
     trace_error_
         Relative trace error of the features: the trace norm of the kernel matrix less the inner
         products of the features, over the trace of the matrix.

@@ -134,18 +134,11 @@ class HeatOneClassSVM(OneClassEstimator):
 
     Parameters
     ----------
-    nu
-        Upper bound on the share of outliers among the training samples, and lower bound on the
-        share of support vectors; above 0 and at most 1.
-    time_scale, sphere_map, zero_rows, kernel
+    nu, time_scale, sphere_map, zero_rows, kernel
     tol
         Tolerance of the KKT violation. The solver continues to 1e-10 if that takes at most four
         times as many steps again.
-    dtype
-    memory
-        Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
-        for half of the free memory.
-    indefinite
+    dtype, memory, indefinite
 
     Attributes
     ----------
@@ -156,17 +149,7 @@ class HeatOneClassSVM(OneClassEstimator):
         Coefficients b of the support vectors, (n_sv,).
     offset_
         `decision_function` is `score_samples` less the offset: 0 on the boundary, which is inside.
-    objective_
-        Dual objective b'Kb/2.
-    kkt_violation_
-        KKT violation of the solution over all samples, computed from a new gradient.
-    n_iter_
-        Number of steps of the solver.
-    converged_
-        Whether the violation is at most `tol`.
-    unit_
-        Unit of `tol`: a power of two near the mean of 1 - K if the kernel is nearly constant, else
-        1.
+    objective_, kkt_violation_, n_iter_, converged_, unit_
     kernel_, time_scale_, n_features_in_, feature_names_in_
 
     References

@@ -43,7 +43,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
     Parameters
     ----------
     alpha
-        Regularization strength, above 0.
     fit_intercept
         Whether targets are centred at their weighted mean, which predictions get back. Without it
         they are drawn to 0, as in scikit-learn's `KernelRidge`.

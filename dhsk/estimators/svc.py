@@ -53,7 +53,6 @@ class HeatSVC(ExactClassifier):
         solved to 1e-10 if that takes at most four times as many steps again: decisions then do not
         depend on the order of the samples, nor on weights in place of repeated samples.
     class_weight
-        Factors of C by label, or "balanced"; None for 1.
     multi_class
         Fits of three classes and more: "ovo", each pair of them, as `sklearn.svm.SVC`; or "ovr",
         each class against the rest, which was better, and faster, with twenty classes and more.
@@ -81,18 +80,10 @@ class HeatSVC(ExactClassifier):
         As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,). Decisions above 0 are for the
         first class of a pair; if there are only two classes, for the second one. One-vs-rest,
         (k, n_sv) and (k,), with decisions above 0 for the class.
-    C_, kernel_, time_scale_
-    kkt_violation_
-        Largest KKT violation of all fits.
-    duality_gap_
-        Largest relative duality gap of all fits: primal less dual objective, over the primal.
+    C_, kernel_, time_scale_, kkt_violation_, duality_gap_
     n_iter_
         Number of steps of the solver for each fit, (k(k - 1)/2,) or (k,).
-    converged_
-        Whether the KKT violations of all fits are at most `tol`.
-    model_
-        The fitted model as `SvcModel`, with LIBSVM's signs.
-    n_features_in_, feature_names_in_
+    converged_, model_, n_features_in_, feature_names_in_
 
     References
     ----------
