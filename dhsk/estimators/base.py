@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -268,6 +268,17 @@ class HeatEstimator(SavedEstimator):
         """Products of the kernel matrix of samples and fitted rows with coefficients."""
         function = partial(_sums_of_block, kernel or self.kernel_, fitted, coef)
         return self._predicted(X, fitted, function, coef.shape[1], 8 * coef.shape[1])
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelEstimator(HeatEstimator):
+    """Base of the estimators of any kernel of dhsk: the parameters that all of them have."""
+
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: "Client | None" = None
 
 
 def rows_of_fit(estimator: HeatEstimator) -> Rows:

@@ -1,7 +1,7 @@
 """Ridge regression on Nyström features."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,22 +12,18 @@ from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs
-from dhsk.estimators.base import HeatEstimator
+from dhsk.estimators.base import KernelEstimator
 from dhsk.estimators.problem import random_numbers
-from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.linear.least_squares import fit_ridge
 from dhsk.nystrom.approximation import approximate
 from dhsk.results.low_rank import LowRank
-from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
-
-if TYPE_CHECKING:
-    from distributed import Client
+from dhsk.samples import Samples, SphereMap, open_samples
 
 
 @dataclass(eq=False, repr=False)
-class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]
+class NystromRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
     """Ridge regression with a low-rank approximation of a kernel.
 
     Least squares on Nyström features, by default of the exact heat kernel, for more samples than
@@ -85,16 +81,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
     n_components: int = 1000
     alpha: float = 1.0
     _: KW_ONLY
-    kernel: Kernel | str | None = None
     selection: str | ArrayLike = "rpcholesky"
     oversampling: float = 1.0
     fit_intercept: bool = True
     time_scale: float | Auto = "auto"
     sphere_map: SphereMap | None = None
-    zero_rows: ZeroRule = "center"
-    dtype: str = "float64"
-    memory: int | str | None = None
-    client: "Client | None" = None
     random_state: int | np.random.RandomState | None = None
 
     def fit(

@@ -2,27 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from dhsk.estimators.automatic import Auto
+from dhsk.estimators.base import KernelEstimator
 from dhsk.estimators.exact import ExactClassifier
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
-from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem
 from dhsk.objects.places import Place
-from dhsk.samples import Samples, ZeroRule
+from dhsk.samples import Samples
 from dhsk.samples.weighted import MapName
 from dhsk.solvers.problems import MultiClass, check_multi_class, way_of_model
 
-if TYPE_CHECKING:
-    from distributed import Client
-
 
 @dataclass(eq=False, repr=False)
-class HeatSVC(ExactClassifier):
+class HeatSVC(ExactClassifier, KernelEstimator):
     """C-support vector classification, by default with the exact heat kernel on the hypersphere.
 
     One-vs-one, with the optimum of `sklearn.svm.SVC`, and its decisions where the intercept is
@@ -120,14 +117,9 @@ class HeatSVC(ExactClassifier):
     time_scale: float | Auto = "auto"
     sphere_map: MapName | None = None
     _: KW_ONLY
-    zero_rows: ZeroRule = "center"
-    kernel: Kernel | str | None = None
     tol: float = 1e-3
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
     multi_class: MultiClass | Auto = "auto"
-    dtype: str = "float64"
-    memory: int | str | None = None
-    client: "Client | None" = None
     store: str | Place | None = None
     indefinite: Indefinite = "error"
 
