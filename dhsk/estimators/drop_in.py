@@ -1,6 +1,7 @@
 """What the drop-ins of scikit-learn's estimators share: its kernels, weights and attributes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show
 from dhsk.errors import InputError
-from dhsk.estimators.automatic import SamplePairs
+from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.kernel_names import (
     PRECOMPUTED,
@@ -24,11 +25,11 @@ from dhsk.estimators.kernel_names import (
 )
 from dhsk.estimators.problem import random_numbers
 from dhsk.kernels import Kernel, LinearKernel, PrecomputedKernel
-from dhsk.kernels.base import positive_parameter, whole_parameter
+from dhsk.kernels.base import Indefinite, positive_parameter, whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.given import check_square
 from dhsk.objects.places import Place
-from dhsk.samples import Samples
+from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.variance import mapped_gamma
 from dhsk.samples.weighted import fixed_map
 
@@ -36,6 +37,7 @@ ALL_MASKED = "Invalid input - all samples have zero or negative weights."
 """scikit-learn's words."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DropIn(HeatEstimator):
     """Base of estimators with the parameters, attributes and results of scikit-learn's.
 
@@ -47,17 +49,25 @@ class DropIn(HeatEstimator):
         **HeatEstimator._headings,
         "overflow": "The dual coefficients or intercepts are not finite",
     }
-    gamma: float | str
-    degree: int
-    coef0: float
-    cache_size: float
-    max_iter: int
-    verbose: bool | int
-    _X_fit: Any
+    kernel: Kernel | str | Callable[[Any, Any], Any] = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    tol: float = 1e-3
+    shrinking: bool = True
+    cache_size: float = 200
+    verbose: bool = False
+    max_iter: int = -1
+    time_scale: float | Auto = "auto"
+    zero_rows: ZeroRule = "center"
+    dtype: str = "float64"
+    memory: int | str | None = None
+    indefinite: Indefinite = "error"
+    _X_fit: Any = field(init=False)
     """Samples of a fit whose kernel is a function."""
-    _shape: Any
+    _shape: Any = field(init=False)
     """Shape of the samples of a fit."""
-    _sparse: bool
+    _sparse: bool = field(init=False)
     """Whether they are sparse, and so are coefficients and support vectors."""
 
     def __sklearn_tags__(self) -> Tags:
@@ -156,7 +166,7 @@ class DropIn(HeatEstimator):
             y = column_or_1d(y, warn=True)
             check_consistent_length(X, y)
         fitted = X if fits else self._X_fit
-        K: Any = self.kernel(X, fitted)
+        K: Any = self.kernel(X, fitted)  # type: ignore[operator]  # it is a function
         K = check_array(_dense(K), dtype=np.float64)
         wanted = _count(X), _count(fitted)
         if K.shape != wanted:

@@ -1,7 +1,7 @@
 """scikit-learn's SVC, on the exact solver of dhsk."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -18,12 +18,10 @@ from dhsk.estimators.drop_in import DropIn, terminated_early
 from dhsk.estimators.exact import FOLDS, ExactClassifier
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
-from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem, weights_of_classes
 from dhsk.objects.places import Place
-from dhsk.samples import Samples, ZeroRule
+from dhsk.samples import Samples
 from dhsk.samples.weighted import MapName
 from dhsk.samples.zeros import frames_inside
 
@@ -111,28 +109,14 @@ class SVC(DropIn, ExactClassifier):
     )  # fmt: skip
 
     C: float | Auto = 1.0
-    kernel: Kernel | str | Callable[[Any, Any], Any] = "rbf"
-    degree: int = 3
-    gamma: float | str = "scale"
-    coef0: float = 0.0
-    shrinking: bool = True
     probability: bool | str = DEPRECATED
-    tol: float = 1e-3
-    cache_size: float = 200
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
-    verbose: bool = False
-    max_iter: int = -1
     decision_function_shape: str = "ovr"
     break_ties: bool = False
     random_state: Any = None
-    time_scale: float | Auto = "auto"
     sphere_map: MapName | None = None
-    zero_rows: ZeroRule = "center"
-    dtype: str = "float64"
-    memory: int | str | None = None
     client: "Client | None" = None
     store: str | Place | None = None
-    indefinite: Indefinite = "error"
 
     def decision_function(self, X: Any) -> Floats:
         """Decision values, as those of `sklearn.svm.SVC`.
