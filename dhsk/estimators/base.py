@@ -154,6 +154,11 @@ class HeatEstimator(SavedEstimator):
         if self.sphere_map is not None:
             parse_sphere_map(self.sphere_map)
 
+    @property
+    def _most_steps(self) -> int | None:
+        """Bound on the steps of the solver of one problem; None for none."""
+        return None
+
     def _bytes(self) -> int | None:
         return None if self.memory is None else parse_bytes(self.memory)
 

@@ -212,11 +212,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             warnings.warn(doubt, InputWarning, stacklevel=3)
         return self
 
-    @property
-    def _most_steps(self) -> int | None:
-        """Bound on the steps of a pair of classes; None for none."""
-        return None
-
     def _complaint(self, model: Model) -> str | None:
         """That a fit did not converge, and what helps; None if it did."""
         return model.certificates.unconverged

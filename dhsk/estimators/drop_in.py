@@ -69,6 +69,8 @@ class DropIn(HeatEstimator):
     """Shape of the samples of a fit."""
     _sparse: bool = field(init=False)
     """Whether they are sparse, and so are coefficients and support vectors."""
+    _support_rows: Rows = field(init=False)
+    """Support vectors as kernels take them."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -89,11 +91,6 @@ class DropIn(HeatEstimator):
     def _is_function(self) -> bool:
         """Whether the kernel is a function, which makes matrices of whatever samples it knows."""
         return callable(self.kernel) and not isinstance(self.kernel, Kernel)
-
-    @property
-    def _support(self) -> Rows:
-        """Support vectors as kernels take them."""
-        raise NotImplementedError
 
     def _check_kernel(self) -> None:
         check_shape(self.gamma, self.degree, self.coef0)
@@ -132,9 +129,10 @@ class DropIn(HeatEstimator):
 
     @property
     def _gamma(self) -> float:
-        """scikit-learn's gamma of the fit."""
+        """scikit-learn's gamma of the fit; 0 for a kernel without it."""
         check_is_fitted(self)
-        return gamma_of(self.kernel_)
+        sigma = getattr(self.kernel_, "sigma", None)
+        return float(getattr(self.kernel_, "scale", 0.0) if sigma is None else 0.5 / sigma**2)
 
     # Samples
 
@@ -213,7 +211,7 @@ class DropIn(HeatEstimator):
         check_is_fitted(self)
         if isinstance(self.kernel_, PrecomputedKernel):
             return np.empty((0, 0))
-        rows = with_all_entries(self._support)
+        rows = with_all_entries(self._support_rows)
         return csr_matrix(rows) if self._sparse else rows
 
     def _weights_of(self, pairs: Floats) -> Any:
@@ -232,12 +230,6 @@ class DropIn(HeatEstimator):
         rows, n = coef.shape
         places = np.tile(np.arange(n, dtype=np.int32), rows)
         return csr_matrix((coef.ravel(), places, np.arange(rows + 1) * n), shape=coef.shape)
-
-
-def gamma_of(kernel: Kernel) -> float:
-    """scikit-learn's gamma of a kernel; 0 for one without it."""
-    sigma = getattr(kernel, "sigma", None)
-    return float(getattr(kernel, "scale", 0.0) if sigma is None else 0.5 / sigma**2)
 
 
 def _count(X: Any) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Floats, Indices, Rows
+from dhsk.arrays import Floats, Indices
 from dhsk.estimators.drop_in import DropIn
 from dhsk.samples import SphereMap
 
@@ -20,11 +20,6 @@ class SingleDropIn(DropIn):
     def _keep(self, support: Indices, coef: Floats) -> None:
         """Set the support vectors, and their coefficients in the kernel's own unit."""
         self.support_, self._dual_coef = support.astype(np.int32), coef
-
-    @property
-    def _support(self) -> Rows:
-        rows: Rows = self._support_rows
-        return rows
 
     @property
     def dual_coef_(self) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.classifier import with_probabilities
@@ -199,6 +199,7 @@ class SVC(DropIn, ExactClassifier):
 
     def _take(self, model: SvcModel) -> None:
         super()._take(model)
+        self._support_rows = model.rows
         for name in ("support_", "n_support_", "n_iter_"):
             setattr(self, name, getattr(self, name).astype(np.int32))
         weights = model.notes.get("class_weights", np.ones(len(model.classes)))
@@ -207,10 +208,6 @@ class SVC(DropIn, ExactClassifier):
             self._shape = model.notes["n_samples"], model.dim
             self._sparse = model.notes.get("sparse", issparse(model.rows))
         self.dual_coef_ = self._as_samples_are(self.dual_coef_)
-
-    @property
-    def _support(self) -> Rows:
-        return self._fitted.rows
 
     @property
     def probA_(self) -> Floats:

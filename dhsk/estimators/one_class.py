@@ -88,11 +88,6 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         return solve_one_class(source, weights, self.nu, limits, run.report)
 
     @property
-    def _most_steps(self) -> int | None:
-        """Bound on the steps; None for none."""
-        return None
-
-    @property
     @abstractmethod
     def _coef(self) -> Floats:
         """Coefficients of the support vectors, (n_sv,)."""
