@@ -157,7 +157,7 @@ class NystromFeatures(
         """
         del y
         with shown(self._shows(progress)) as report:
-            made = self._approximate(X, report).values
+            made = self._approximate(X, report).features.values
         return self._transform(X, warn=False) if made is None or _is_lazy(X) else made
 
     def transform(self, X: Any) -> "NDArray[Any] | da.Array":
