@@ -17,7 +17,6 @@ from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.kernel_names import (
     PRECOMPUTED,
     USES_GAMMA,
-    Shape,
     check_shape,
     family_of,
     made_of,
@@ -116,7 +115,7 @@ class DropIn(HeatEstimator):
     def _kernel_at(self, few: SamplePairs, time_scale: float) -> Kernel:
         name = parse_name(self.kernel)
         gamma = self._gamma_of(few.samples) if name in USES_GAMMA else 1.0
-        made = made_of(name, Shape(gamma, self.degree, self.coef0)) if name else None
+        made = made_of(name, gamma, self.degree, self.coef0) if name else None
         return made or super()._kernel_at(few, time_scale)
 
     def _gamma_of(self, samples: Samples) -> float:
