@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MethodType
-from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,8 +67,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     C: float | Auto
     tol: float
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
-    _kept: ClassVar[tuple[str, ...]]
-    """Names of the parameters in a model file."""
     _model_type: ClassVar[Any]
     """Type of `model_`."""
     _scales = True
@@ -321,19 +319,12 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
 
     def _notes(self) -> dict[str, Any]:
         """Parameters of this estimator, for the model file."""
-        parameters = {name: getattr(self, name) for name in self._kept}
-        for name in _GIVEN:  # landmarks, or a generator, which no file holds
-            if not isinstance(parameters.get(name), int | str | None):
-                del parameters[name]
+        parameters = self._kept_parameters()
         if isinstance(self.class_weight, Mapping):
             parameters["class_weight"] = list(self.class_weight.items())
-        given = self.kernel
-        parameters["kernel"] = given.to_spec() if isinstance(given, Kernel) else given
+        if isinstance(self.kernel, Kernel):
+            parameters["kernel"] = self.kernel.to_spec()
         return {"parameters": parameters, "estimator": type(self).__name__}
-
-
-_GIVEN: Final = ("selection", "random_state")
-"""Parameters that may be objects."""
 
 
 def _refuse_large(samples: Samples, row_map: RowMap) -> None:

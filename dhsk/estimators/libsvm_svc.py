@@ -102,12 +102,6 @@ class SVC(DropIn, ExactClassifier):
     (True, True)
     """
 
-    _kept = (
-        "C", "degree", "gamma", "coef0", "tol", "class_weight", "max_iter",
-        "decision_function_shape", "break_ties", "time_scale", "sphere_map", "zero_rows", "dtype",
-        "indefinite",
-    )  # fmt: skip
-
     C: float | Auto = 1.0
     probability: bool | str = DEPRECATED
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None

@@ -131,10 +131,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     0.04
     """
 
-    _kept = (
-        "n_components", "C", "oversampling", "time_scale", "sphere_map", "zero_rows", "loss",
-        "tol", "landmark_tol", "class_weight", "dtype", "indefinite", "selection", "random_state",
-    )  # fmt: skip
     _model_type = LowRankModel
     _dtypes = ("float32", "float64", None)
 

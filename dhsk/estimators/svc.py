@@ -108,11 +108,6 @@ class HeatSVC(ExactClassifier, KernelEstimator):
     array([0.99, 0.98])
     """
 
-    _kept = (
-        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "multi_class", "dtype",
-        "indefinite",
-    )  # fmt: skip
-
     C: float | Auto = "auto"
     time_scale: float | Auto = "auto"
     sphere_map: MapName | None = None
