@@ -150,7 +150,6 @@ class HeatEstimator(SavedEstimator):
         return parse_kernel(name, few.samples.shape[1], time_scale, width)
 
     def _check_map(self) -> None:
-        """Check the name of the map."""
         if self.sphere_map is not None:
             parse_sphere_map(self.sphere_map)
 

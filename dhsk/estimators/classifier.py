@@ -277,7 +277,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         super()._check("tol", *positive)
 
     def _check_bound(self) -> None:
-        """Check C."""
         check_auto("C", self.C)
 
     def _check_map(self) -> None:
@@ -311,7 +310,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         return opened, labels, np.ones(len(labels))
 
     def _learned(self, model: Model) -> None:
-        """Set all fitted attributes."""
         self.model_ = model
         self._keep_map(model.row_map)
         self.classes_, self.C_ = model.classes, float(model.certificates.C)

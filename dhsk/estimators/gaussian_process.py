@@ -219,7 +219,6 @@ class HeatGaussianProcessRegressor(
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
 
     def _posterior(self, run: Run) -> Posterior:
-        """Variances of f."""
         return Posterior(
             self._matrices,
             self.kernel_,
@@ -265,7 +264,6 @@ class HeatGaussianProcessRegressor(
         return Evidence(rows, columns, kernel, float(noise), settings, source, rank)
 
     def _check_parameters(self) -> None:
-        """Check all parameters before any work."""
         self._check("tol")
         check_rank(self.preconditioner_rank)
         parse_solver(self.solver)
@@ -276,7 +274,6 @@ class HeatGaussianProcessRegressor(
 
     @property
     def _fits_time(self) -> bool:
-        """Whether time is fitted."""
         return is_auto(self.time_scale) and self.kernel in (None, HeatKernel.name)
 
     def _normalised(self, columns: Floats) -> Floats:

@@ -123,7 +123,6 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
         super()._check(*positive)
 
     def _solved(self, rows: Rows, used: Indices, problem: BoxProblem, run: Run) -> BoxFit:
-        """Solve the problem of the samples that are used."""
         source = source_of_fit(rows, used, kernel_in(self.kernel_, self._unit))
         room, most = own_room(run.memory), self._most_steps
         check_room(len(used), source.dtype, room)
@@ -139,7 +138,6 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
         self.n_iter_, self.converged_ = found.steps, self.kkt_violation_ <= self.tol
 
     def _complaint(self) -> str:
-        """That the fit did not converge, and what helps."""
         return terminated_early(
             self.max_iter,
             f"the fit ended after {self.n_iter_} steps with a violation of "

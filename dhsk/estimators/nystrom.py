@@ -288,7 +288,6 @@ class NystromFeatures(
 
     @property
     def _n_features_out(self) -> int:
-        """Number of output features, under scikit-learn's name."""
         return self.n_components_
 
     def _low_rank(self) -> LowRank:

@@ -148,7 +148,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: 
         return self
 
     def _low_rank(self) -> LowRank:
-        """What is asked for; InputError if it cannot be used."""
         rank = whole_parameter("n_components", self.n_components, 1)
         chosen: Any = self.selection
         return LowRank(rank, chosen, self.oversampling).checked()

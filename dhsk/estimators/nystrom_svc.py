@@ -161,7 +161,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         self._low_rank()
 
     def _low_rank(self) -> LowRank:
-        """What is asked for; InputError if it cannot be used."""
         return LowRank(
             whole_parameter("n_components", self.n_components, 1),
             self.selection,  # type: ignore[arg-type]  # any array

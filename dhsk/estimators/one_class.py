@@ -78,7 +78,6 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         )
 
     def _solved(self, rows: Rows, used: Indices, weights: Floats, run: Run) -> OneClassFit:
-        """Solve the problem of the samples that are used."""
         n, room = len(used), own_room(run.memory)
         # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
         self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[used[chosen]])
