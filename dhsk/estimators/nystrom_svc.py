@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.automatic import Auto
+from dhsk.estimators.base import KernelEstimator
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import random_numbers
 from dhsk.execution.run import Run
@@ -22,15 +23,12 @@ from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import train_low_rank
 from dhsk.results.low_rank import LossName, LowRank
-from dhsk.samples import Samples, ZeroRule
+from dhsk.samples import Samples
 from dhsk.samples.weighted import MapName
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 
 @dataclass(eq=False, repr=False)
-class NystromSVC(HeatClassifier[LowRankModel]):
+class NystromSVC(HeatClassifier[LowRankModel], KernelEstimator):
     """Support vector classification with a low-rank approximation of a kernel.
 
     A linear one-vs-rest classifier on Nyström features [1]_, by default of the exact heat kernel,
@@ -137,19 +135,15 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     n_components: int = 1000
     C: float | Auto = "auto"
     _: KW_ONLY
-    kernel: Kernel | str | None = None
     selection: str | ArrayLike = "rpcholesky"
     oversampling: float = 1.0
     time_scale: float | Auto = "auto"
     sphere_map: MapName | None = None
-    zero_rows: ZeroRule = "center"
     loss: LossName = "squared_hinge"
     tol: float = 1e-4
     landmark_tol: float = 0.0
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
-    dtype: str | None = None
-    memory: int | str | None = None
-    client: "Client | None" = None
+    dtype: str | None = None  # type: ignore[assignment]  # that of its base has a type
     random_state: int | np.random.RandomState | None = None
     indefinite: Indefinite = "error"
 
