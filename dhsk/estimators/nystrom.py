@@ -26,7 +26,6 @@ from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
 from dhsk.objects.places import Place, parse_place
-from dhsk.progress import OnProgress
 from dhsk.results.low_rank import LowRank, usual_oversampling
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
@@ -135,8 +134,7 @@ class NystromFeatures(
         y, progress
         """
         del y
-        with shown(self._shows(progress)) as report:
-            self._approximate(X, report)
+        self._approximate(X, progress)
         return self
 
     def fit_transform(
@@ -156,8 +154,7 @@ class NystromFeatures(
             Z, (N, `n_components_`), of `dtype`: equal to those of `transform` up to rounding.
         """
         del y
-        with shown(self._shows(progress)) as report:
-            made = self._approximate(X, report).features.values
+        made = self._approximate(X, progress).features.values
         return self._transform(X, warn=False) if made is None or _is_lazy(X) else made
 
     def transform(self, X: Any) -> "NDArray[Any] | da.Array":
@@ -299,17 +296,16 @@ class NystromFeatures(
             oversampling = usual_oversampling(rank, selection)
         return LowRank(rank, selection, oversampling, landmark_tol=self.landmark_tol).checked()
 
-    def _approximate(self, X: Any, report: OnProgress) -> Approximation:
+    def _approximate(self, X: Any, progress: Show) -> Approximation:
         """Fit, and return the approximation."""
         self._check()
         how = self._low_rank()
         samples = self._samples(self._validated(X))
         how = how.among(samples.shape[0])
         seed = random_numbers(self.random_state).randint(np.iinfo(np.int32).max)
-        with in_scikit_words(self):
+        with self._begun(progress) as run:
             row_map = self._row_map(SamplePairs(samples))
             self._keep_map(row_map)
-            run = self._run(report)
             found = approximate(samples, row_map, how, run, seed=seed)
         row_map.warn(samples)
         self._landmarks, self.landmark_indices_ = found.landmarks, found.indices
