@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from queue import SimpleQueue
 from threading import Lock
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from weakref import finalize
 
 import numba
@@ -58,36 +58,130 @@ _BLOCKS: Final = 16, 4096
 """Threads of a block, and most blocks along columns and rows: each thread takes several entries."""
 
 
-class Device(Protocol):
-    """What code of this package needs of a device."""
+class KeptByOwner:
+    """Values that are made once for an owner, and are gone with it."""
 
-    name: str
-    xp: Any
-    """Module with numpy's functions for arrays of the device."""
+    def __init__(self) -> None:
+        self._values: dict[int, dict[object, Any]] = {}
+        self._lock = Lock()
 
-    strip_bytes: int
-    """Bytes of the inner products that are computed at a time."""
+    def of(self, owner: object, key: object, make: Callable[[], Result]) -> Result:
+        """The value of a key, made unless it is there; two threads may both make it."""
+        with self._lock:
+            own = self._values.get(id(owner))
+            if own is None:
+                own = self._values[id(owner)] = {}
+                finalize(owner, self._values.pop, id(owner), None)
+        if key not in own:
+            own.setdefault(key, make())
+        found: Result = own[key]
+        return found
 
-    blocks: int
-    """Blocks of threads that a task may have at the same time, so that they wait for others."""
+
+class Device:
+    """A GPU, used through CuPy.
+
+    Attributes
+    ----------
+    name
+        Kind and number.
+    xp
+        Module with numpy's functions for arrays of the device.
+    strip_bytes
+        Bytes of the inner products that are computed at a time.
+    blocks
+        Blocks of threads that a task may have at the same time, so that they wait for others.
+    """
+
+    def __init__(self, cupy: Any, number: int, kind: str = CUDA) -> None:
+        self.name, self.xp = f"{kind}:{number}", cupy
+        self._number, self._tf32 = number, kind == TF32
+        self._lanes: SimpleQueue[Any] = SimpleQueue()
+        with cupy.cuda.Device(number):
+            total: int = cupy.cuda.runtime.memGetInfo()[1]
+            self.strip_bytes = min(STRIP_BYTES, total // 64)
+            known = cupy.cuda.runtime.getDeviceProperties(number)
+            self.blocks = int(known["multiProcessorCount"]) // LANES
+            for _ in range(LANES):
+                self._lanes.put(cupy.cuda.Stream(non_blocking=True))
+        self._kept = KeptByOwner()
+        self._compiled: Callable[[str], Any] = cache(self._compile)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Context of a task that uses the device, and has arrays there; it waits for others.
+
+        What is begun within, on a stream of its own, is done at the end.
+        """
+        errors = self.xp.cuda.memory.OutOfMemoryError
+        lane = self._lanes.get()
+        try:
+            with self.xp.cuda.Device(self._number), lane:
+                yield
+                lane.synchronize()
+        except errors as error:
+            raise BudgetError(
+                f"{self.name} has no memory left ({error}): end other programs on it, or use the"
+                " processor"
+            ) from error
+        finally:
+            self._lanes.put(lane)
 
     def room(self) -> int:
-        """Bytes that are free on the device."""
+        """Bytes that are free, those that CuPy keeps for later arrays included."""
+        free: int = self.xp.cuda.runtime.memGetInfo()[0]
+        return free + int(self.xp.get_default_memory_pool().free_bytes())
 
     def pays(self, multiplied: int, copied: int) -> bool:
         """Whether it multiplies so many numbers, and copies bytes, sooner than all cores would."""
+        of_cores = multiplied / (_MULTIPLIED * numba.get_num_threads())
+        return _START + copied / _COPIED < of_cores
 
     def products(self, rows: DeviceArray, columns: DeviceArray) -> DeviceArray:
-        """Inner products of all pairs of rows, (a, b), C-ordered, in their type."""
+        """Inner products of all pairs of rows, (a, b), C-ordered, in their type.
+
+        They are a product of transposed matrices to cuBLAS.
+        """
+        if not self._tf32 or rows.dtype != np.float32 or not (len(rows) and len(columns)):
+            return rows @ columns.T
+        xp, (a, dim), b = self.xp, rows.shape, len(columns)
+        blas, single = xp.cuda.cublas, xp.cuda.runtime.CUDA_R_32F
+        rows, columns = map(xp.ascontiguousarray, (rows, columns))
+        found, (one, zero) = xp.empty((a, b), np.float32), np.array([[1], [0]], np.float32)
+        blas.gemmEx(
+            xp.cuda.device.get_cublas_handle(), blas.CUBLAS_OP_T, blas.CUBLAS_OP_N, b, a, dim,
+            one.ctypes.data, columns.data.ptr, single, dim, rows.data.ptr, single, dim,
+            zero.ctypes.data, found.data.ptr, single, b,
+            blas.CUBLAS_COMPUTE_32F_FAST_TF32, blas.CUBLAS_GEMM_DEFAULT,
+        )  # fmt: skip
+        return found
 
     def put(self, array: NDArray[Any]) -> DeviceArray:
         """Copy an array to the device; one that nobody may write is copied once."""
+        stream = self.xp.cuda.get_current_stream()
+        if array.flags.writeable:
+            return self._copied(array, stream)
+        return self.kept(array, "copy", partial(self._copied, array, stream))
 
     def kept(self, owner: object, key: object, make: Callable[[], Result]) -> Result:
         """What `make` puts on the device, made once for each key while its owner lives."""
 
+        def made() -> Result:
+            found = make()
+            self.xp.cuda.get_current_stream().synchronize()  # other streams read it too
+            return found
+
+        return self._kept.of(owner, key, made)
+
+    def _copied(self, array: NDArray[Any], stream: Any) -> DeviceArray:
+        """Copy in the order of a stream; CuPy's asarray would lock memory for it, which is slow."""
+        found = self.xp.empty(array.shape, array.dtype)
+        found.set(np.ascontiguousarray(array), stream=stream)
+        return found
+
     def get(self, array: DeviceArray, out: NDArray[Any]) -> None:
         """Copy an array from the device."""
+        array.get(out=out)
 
     def launch(
         self,
@@ -101,9 +195,15 @@ class Device(Protocol):
         With `together` each row has as many blocks of threads, of as many threads: several only if
         all of them are at most `blocks`, as they may wait for one another.
         """
+        rows, columns = shape
+        grid, threads = (min(-(-columns // _THREADS), _BLOCKS[0]), min(rows, _BLOCKS[1])), _THREADS
+        if together is not None:
+            grid, threads = (together[0], rows), together[1]
+        sizes = np.int64(rows), np.int64(columns)
+        self._compiled(code)(grid, (threads,), (*arguments, *sizes))
 
-    def turn(self) -> Any:
-        """Context of a task that uses the device; waits for others. Arrays are used within it."""
+    def _compile(self, code: str) -> Any:
+        return self.xp.RawKernel(code, "entries", options=_OPTIONS)
 
 
 _chosen: ContextVar[Device | str | None] = ContextVar("dhsk_device", default="")
@@ -186,7 +286,7 @@ def _opened(name: str) -> Device | None:
 
 
 @cache
-def _cuda(number: int, kind: str) -> "Device":
+def _cuda(number: int, kind: str) -> Device:
     try:
         import cupy
     except ImportError as error:
@@ -200,133 +300,7 @@ def _cuda(number: int, kind: str) -> "Device":
         raise InputError(f"no GPU can be used: {error}") from error
     if number >= count:
         raise InputError(f"there is no device cuda:{number}: this machine has {count}")
-    return CudaDevice(cupy, number, kind)
-
-
-class KeptByOwner:
-    """Values that are made once for an owner, and are gone with it."""
-
-    def __init__(self) -> None:
-        self._values: dict[int, dict[object, Any]] = {}
-        self._lock = Lock()
-
-    def of(self, owner: object, key: object, make: Callable[[], Result]) -> Result:
-        """The value of a key, made unless it is there; two threads may both make it."""
-        with self._lock:
-            own = self._values.get(id(owner))
-            if own is None:
-                own = self._values[id(owner)] = {}
-                finalize(owner, self._values.pop, id(owner), None)
-        if key not in own:
-            own.setdefault(key, make())
-        found: Result = own[key]
-        return found
-
-
-class CudaDevice:
-    """A GPU, used through CuPy."""
-
-    def __init__(self, cupy: Any, number: int, kind: str = CUDA) -> None:
-        self.name, self.xp = f"{kind}:{number}", cupy
-        self._number, self._tf32 = number, kind == TF32
-        self._lanes: SimpleQueue[Any] = SimpleQueue()
-        with cupy.cuda.Device(number):
-            total: int = cupy.cuda.runtime.memGetInfo()[1]
-            self.strip_bytes = min(STRIP_BYTES, total // 64)
-            known = cupy.cuda.runtime.getDeviceProperties(number)
-            self.blocks = int(known["multiProcessorCount"]) // LANES
-            for _ in range(LANES):
-                self._lanes.put(cupy.cuda.Stream(non_blocking=True))
-        self._kept = KeptByOwner()
-        self._compiled: Callable[[str], Any] = cache(self._compile)
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Stream for the code within, whose work is done at its end."""
-        errors = self.xp.cuda.memory.OutOfMemoryError
-        lane = self._lanes.get()
-        try:
-            with self.xp.cuda.Device(self._number), lane:
-                yield
-                lane.synchronize()
-        except errors as error:
-            raise BudgetError(
-                f"{self.name} has no memory left ({error}): end other programs on it, or use the"
-                " processor"
-            ) from error
-        finally:
-            self._lanes.put(lane)
-
-    def room(self) -> int:
-        """Bytes that are free, those that CuPy keeps for later arrays included."""
-        free: int = self.xp.cuda.runtime.memGetInfo()[0]
-        return free + int(self.xp.get_default_memory_pool().free_bytes())
-
-    def pays(self, multiplied: int, copied: int) -> bool:
-        """Compare rough times; see `Device`."""
-        of_cores = multiplied / (_MULTIPLIED * numba.get_num_threads())
-        return _START + copied / _COPIED < of_cores
-
-    def products(self, rows: DeviceArray, columns: DeviceArray) -> DeviceArray:
-        """Inner products; see `Device`. They are a product of transposed matrices to cuBLAS."""
-        if not self._tf32 or rows.dtype != np.float32 or not (len(rows) and len(columns)):
-            return rows @ columns.T
-        xp, (a, dim), b = self.xp, rows.shape, len(columns)
-        blas, single = xp.cuda.cublas, xp.cuda.runtime.CUDA_R_32F
-        rows, columns = map(xp.ascontiguousarray, (rows, columns))
-        found, (one, zero) = xp.empty((a, b), np.float32), np.array([[1], [0]], np.float32)
-        blas.gemmEx(
-            xp.cuda.device.get_cublas_handle(), blas.CUBLAS_OP_T, blas.CUBLAS_OP_N, b, a, dim,
-            one.ctypes.data, columns.data.ptr, single, dim, rows.data.ptr, single, dim,
-            zero.ctypes.data, found.data.ptr, single, b,
-            blas.CUBLAS_COMPUTE_32F_FAST_TF32, blas.CUBLAS_GEMM_DEFAULT,
-        )  # fmt: skip
-        return found
-
-    def put(self, array: NDArray[Any]) -> DeviceArray:
-        """Copy an array; see `Device`."""
-        stream = self.xp.cuda.get_current_stream()
-        if array.flags.writeable:
-            return self._copied(array, stream)
-        return self.kept(array, "copy", partial(self._copied, array, stream))
-
-    def kept(self, owner: object, key: object, make: Callable[[], Result]) -> Result:
-        """Keep what is made; see `Device`."""
-
-        def made() -> Result:
-            found = make()
-            self.xp.cuda.get_current_stream().synchronize()  # other streams read it too
-            return found
-
-        return self._kept.of(owner, key, made)
-
-    def _copied(self, array: NDArray[Any], stream: Any) -> DeviceArray:
-        """Copy in the order of a stream; CuPy's asarray would lock memory for it, which is slow."""
-        found = self.xp.empty(array.shape, array.dtype)
-        found.set(np.ascontiguousarray(array), stream=stream)
-        return found
-
-    def get(self, array: DeviceArray, out: NDArray[Any]) -> None:
-        """Copy an array from the device."""
-        array.get(out=out)
-
-    def launch(
-        self,
-        code: str,
-        shape: tuple[int, int],
-        arguments: Sequence[DeviceArray],
-        together: tuple[int, int] | None = None,
-    ) -> None:
-        """Run code for each entry of a matrix; see `Device`."""
-        rows, columns = shape
-        grid, threads = (min(-(-columns // _THREADS), _BLOCKS[0]), min(rows, _BLOCKS[1])), _THREADS
-        if together is not None:
-            grid, threads = (together[0], rows), together[1]
-        sizes = np.int64(rows), np.int64(columns)
-        self._compiled(code)(grid, (threads,), (*arguments, *sizes))
-
-    def _compile(self, code: str) -> Any:
-        return self.xp.RawKernel(code, "entries", options=_OPTIONS)
+    return Device(cupy, number, kind)
 
 
 def tf32_error(dim: int) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -150,9 +150,13 @@ class HeatEstimator(SavedEstimator):
         return parse_kernel(name, few.samples.shape[1], time_scale, width)
 
     def _check_map(self) -> None:
-        """Check the name of the map."""
         if self.sphere_map is not None:
             parse_sphere_map(self.sphere_map)
+
+    @property
+    def _most_steps(self) -> int | None:
+        """Bound on the steps of the solver of one problem; None for none."""
+        return None
 
     def _bytes(self) -> int | None:
         return None if self.memory is None else parse_bytes(self.memory)
@@ -268,6 +272,17 @@ class HeatEstimator(SavedEstimator):
         """Products of the kernel matrix of samples and fitted rows with coefficients."""
         function = partial(_sums_of_block, kernel or self.kernel_, fitted, coef)
         return self._predicted(X, fitted, function, coef.shape[1], 8 * coef.shape[1])
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelEstimator(HeatEstimator):
+    """Base of the estimators of any kernel of dhsk: the parameters that all of them have."""
+
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: "Client | None" = None
 
 
 def rows_of_fit(estimator: HeatEstimator) -> Rows:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MethodType
-from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,8 +67,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     C: float | Auto
     tol: float
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
-    _kept: ClassVar[tuple[str, ...]]
-    """Names of the parameters in a model file."""
     _model_type: ClassVar[Any]
     """Type of `model_`."""
     _scales = True
@@ -104,10 +102,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         sample_weight
             Factors of C, (N,), at least 0; samples of weight 0 are not used.
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check()
         X, y = self._validated(X, y=y)
@@ -129,7 +123,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Parameters
         ----------
         samples
-            Argument or result of `dhsk.open_samples`, (N, dim).
         y
             Labels, (N,).
         progress
@@ -137,10 +130,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             Folder or ``s3://`` prefix for checkpoints. The same call resumes after an interruption
             and ends with the same model, if `random_state` of `NystromSVC` is a number; remove the
             folder when the model is saved. None for no checkpoints.
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         opened, labels, weights = self._opened(samples, y)
         with shown(progress) as report:
@@ -221,11 +210,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             warnings.warn(doubt, InputWarning, stacklevel=3)
         return self
 
-    @property
-    def _most_steps(self) -> int | None:
-        """Bound on the steps of a pair of classes; None for none."""
-        return None
-
     def _complaint(self, model: Model) -> str | None:
         """That a fit did not converge, and what helps; None if it did."""
         return model.certificates.unconverged
@@ -293,7 +277,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         super()._check("tol", *positive)
 
     def _check_bound(self) -> None:
-        """Check C."""
         check_auto("C", self.C)
 
     def _check_map(self) -> None:
@@ -327,7 +310,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         return opened, labels, np.ones(len(labels))
 
     def _learned(self, model: Model) -> None:
-        """Set all fitted attributes."""
         self.model_ = model
         self._keep_map(model.row_map)
         self.classes_, self.C_ = model.classes, float(model.certificates.C)
@@ -335,19 +317,12 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
 
     def _notes(self) -> dict[str, Any]:
         """Parameters of this estimator, for the model file."""
-        parameters = {name: getattr(self, name) for name in self._kept}
-        for name in _GIVEN:  # landmarks, or a generator, which no file holds
-            if not isinstance(parameters.get(name), int | str | None):
-                del parameters[name]
+        parameters = self._kept_parameters()
         if isinstance(self.class_weight, Mapping):
             parameters["class_weight"] = list(self.class_weight.items())
-        given = self.kernel
-        parameters["kernel"] = given.to_spec() if isinstance(given, Kernel) else given
+        if isinstance(self.kernel, Kernel):
+            parameters["kernel"] = self.kernel.to_spec()
         return {"parameters": parameters, "estimator": type(self).__name__}
-
-
-_GIVEN: Final = ("selection", "random_state")
-"""Parameters that may be objects."""
 
 
 def _refuse_large(samples: Samples, row_map: RowMap) -> None:

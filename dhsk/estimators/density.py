@@ -1,7 +1,7 @@
 """Density on the sphere: the mean of heat kernels around the samples."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -19,14 +19,13 @@ from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, is_auto
 from dhsk.estimators.base import HeatEstimator, rows_of_fit
 from dhsk.execution.limits import core_count
-from dhsk.execution.run import Run
 from dhsk.execution.threads import Threads
 from dhsk.kernels import CosineKernel, HeatKernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.kernels.duplicates import row_hashes
 from dhsk.kernels.peak import draw_angles, log_density
-from dhsk.progress import Progress
+from dhsk.progress import counter
 from dhsk.samples import SphereMap, ZeroRule
 
 FIRST: Final = 6
@@ -35,8 +34,8 @@ FIRST: Final = 6
 HALVINGS: Final = 3
 """Further passes, each at two times, between the best one and those beside it."""
 
-Told: TypeAlias = Callable[[Iterator[Any]], Iterator[Any]]
-"""Passes on the results of blocks, and tells how many there were."""
+Advance: TypeAlias = Callable[[int], None]
+"""Counts blocks that are done."""
 
 BLOCK_BYTES: Final = 16 * 2**20
 """Cosines of a task."""
@@ -121,12 +120,14 @@ class HeatKernelDensity(DensityMixin, HeatEstimator):  # type: ignore[misc]  # s
         with self._begun(progress, reading=1, blocks=5) as run:
             self._rows = self._map_to_fit(X, run, weights)
             self._same = np.unique(row_hashes(self._rows), return_inverse=True)[1]
-            if is_auto(self.time_scale):
-                kernel, self.log_likelihood_ = self._likeliest(run)
+            auto = is_auto(self.time_scale)
+            passes = HALVINGS + 2 if auto else 1
+            advance = counter(run.report, "blocks", passes * len(self._parts))
+            if auto:
+                kernel, self.log_likelihood_ = self._likeliest(advance)
                 self._keep_map(replace(self._fitted_map, kernel=kernel))
             else:
-                told = self._told(run, 0, 1)
-                (self.log_likelihood_,) = self._likelihoods([self._kernel.time], told)
+                (self.log_likelihood_,) = self._likelihoods([self._kernel.time], advance)
         del self._same
         return self
 
@@ -173,17 +174,17 @@ class HeatKernelDensity(DensityMixin, HeatEstimator):  # type: ignore[misc]  # s
         assert isinstance(self.kernel_, HeatKernel)  # there is no parameter for another
         return self.kernel_
 
-    def _likeliest(self, run: Run) -> tuple[HeatKernel, float]:
+    def _likeliest(self, advance: Advance) -> tuple[HeatKernel, float]:
         """The kernel of the time with the largest likelihood, and that."""
         dim = self.n_features_in_
-        low, high = self._range(self._told(run, 0, HALVINGS + 2))
+        low, high = self._range(advance)
         times = [_rounded(time) for time in np.geomspace(low, high, FIRST)]
-        found = self._likelihoods(times, self._told(run, 1, HALVINGS + 2))
-        for number in range(2, HALVINGS + 2):
+        found = self._likelihoods(times, advance)
+        for _ in range(HALVINGS):
             best = int(np.argmax(found))
             pairs = list(pairwise(times[max(best - 1, 0) : best + 2]))
             between = [_rounded(math.sqrt(low * high)) for low, high in pairs]
-            more = self._likelihoods(between, self._told(run, number, HALVINGS + 2))
+            more = self._likelihoods(between, advance)
             tried = sorted(zip([*times, *between], [*found, *more], strict=True))
             times, found = map(list, zip(*tried, strict=True))
         best = int(np.argmax(found))
@@ -195,13 +196,13 @@ class HeatKernelDensity(DensityMixin, HeatEstimator):  # type: ignore[misc]  # s
             )
         return HeatKernel(dim, times[best]), found[best]
 
-    def _range(self, told: Told) -> tuple[float, float]:
+    def _range(self, advance: Advance) -> tuple[float, float]:
         """Times between which the likelihood has its maximum.
 
         Around one sample alone, the likelihood of another at an angle a is largest near the time
         a²/(2 n - 2). The nearest and the farthest samples are such, and the time of all is between.
         """
-        found = list(told(self._over_blocks(_angles)))
+        found = self._over_blocks(_angles, advance)
         nearest = np.concatenate([angles for angles, _ in found])
         nearest = nearest[np.isfinite(nearest)]
         if not nearest.size:
@@ -213,11 +214,11 @@ class HeatKernelDensity(DensityMixin, HeatEstimator):  # type: ignore[misc]  # s
         low, high = angles**2 / (2 * self.n_features_in_ - 2)
         return low / MARGIN, high * MARGIN
 
-    def _likelihoods(self, times: list[float], told: Told) -> list[float]:
+    def _likelihoods(self, times: list[float], advance: Advance) -> list[float]:
         """Mean log-density of a sample under all others but its equals, at each time."""
         kernels, shares = [HeatKernel(self.n_features_in_, time) for time in times], self._shares
         equals = np.bincount(self._same, weights=shares)[self._same]
-        done = list(told(self._over_blocks(partial(_sums, kernels, shares))))
+        done = self._over_blocks(partial(_sums, kernels, shares), advance)
         used = (shares > 0) & (equals < 1)
         means = []
         for kernel, sums in zip(kernels, np.concatenate(done, axis=1), strict=True):
@@ -225,21 +226,14 @@ class HeatKernelDensity(DensityMixin, HeatEstimator):  # type: ignore[misc]  # s
             means.append(float(np.average(logs, weights=shares[used])) if used.any() else np.nan)
         return means
 
-    def _told(self, run: Run, number: int, passes: int) -> Told:
-        """Tell blocks of one of several passes."""
-        total = len(self._parts)
-
-        def told(results: Iterator[Any]) -> Iterator[Any]:
-            for done, result in enumerate(results, start=1):
-                run.report(Progress("blocks", number * total + done, passes * total))
-                yield result
-
-        return told
-
-    def _over_blocks(self, function: Any) -> Iterator[Any]:
+    def _over_blocks(self, function: Any, advance: Advance) -> list[Any]:
         """Results of a function of cosines, (rows, N), and of which samples are equal."""
         tasks = ((self._rows, self._same, part, function) for part in self._parts)
-        yield from Threads(core_count()).run(_of_block, tasks, ordered=True)
+        found = []
+        for result in Threads(core_count()).run(_of_block, tasks, ordered=True):
+            found.append(result)
+            advance(1)
+        return found
 
     @property
     def _parts(self) -> list[slice]:

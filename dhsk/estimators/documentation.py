@@ -1,7 +1,7 @@
 """What docstrings of estimators share: a name without a description gets that of the table here.
 
 A method whose parameters are all in the table needs no section for them; nor does one that returns
-its estimator, or takes samples and raises errors for these alone.
+its estimator, or raises errors for its samples alone, and for its memory if it shows its progress.
 
 Signatures of the classes differ, so that no base could describe their parameters; and numpydoc,
 `help` and notebooks read docstrings as they are after the import.
@@ -44,6 +44,20 @@ SHARED: Final = {
     ),
     "degree": 'Exponent of the kernel "poly".',
     "coef0": 'Number that the kernels "poly" and "sigmoid" add to the inner product.',
+    "nu": (
+        "Upper bound on the share of outliers among the training samples, and lower bound on the "
+        "share of support vectors; above 0 and at most 1."
+    ),
+    "tol": "Tolerance of the KKT violation; small problems are solved beyond it.",
+    "class_weight": 'Factors of C by label, or "balanced"; None for 1.',
+    "alpha": "Regularization strength, above 0.",
+    "oversampling": (
+        "Number of landmarks per feature, at least 1. With more landmarks than features, the "
+        "features are the leading components."
+    ),
+    "random_state": (
+        "Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same model."
+    ),
     "shrinking": "Without effect: the solver works on sets of samples in any case.",
     "cache_size": "Without effect: see `memory`.",
     "verbose": "Whether fits show their progress.",
@@ -54,11 +68,30 @@ SHARED: Final = {
         "Whether predictions are the classes of the highest values of `decision_function`, in "
         'place of the votes; not with "ovo".'
     ),
+    "support_": "Indices of the support vectors, ascending, (n_sv,), int32.",
     "n_support_": "Number of support vectors, of each class if there are any, int32.",
     "shape_fit_": "Shape of the samples of the fit.",
     "fit_status_": "0 if the fit has converged, else 1.",
     "class_weight_": "Factors of C of each class, (k,).",
+    "coef_": (
+        "Weights of the features for a linear kernel, (1, n_features), of classifiers (pairs of "
+        "classes, n_features)."
+    ),
+    "n_iter_": "Number of steps of the solver.",
+    "kkt_violation_": (
+        "KKT violation over all samples, computed from a new gradient; of several fits the largest."
+    ),
+    "duality_gap_": (
+        "Relative duality gap, primal less dual objective over the primal; of several fits the "
+        "largest."
+    ),
+    "objective_": "Dual objective b'Kb/2.",
+    "unit_": (
+        "Unit of `tol`: a power of two near the mean of 1 - K if the kernel is nearly constant, "
+        "else 1."
+    ),
     "converged_": "Whether the KKT violation is at most `tol`.",
+    "model_": "The fitted model as `SvcModel`, with LIBSVM's signs.",
     "max_iter": (
         "Largest number of iterations, each one pass over the matrix. The fit warns if they are "
         "not enough."
@@ -72,9 +105,9 @@ SHARED: Final = {
         "float64."
     ),
     "memory": (
-        "Upper bound on the memory of this process, or of all workers of `client`: a number of "
-        'bytes, or a string like "2GB". None for half of the free memory, or for that of the '
-        "workers."
+        "Upper bound on the memory of this process, or of all Dask workers if there are some: a "
+        'number of bytes, or a string like "2GB". None for half of the free memory, or for that of '
+        "the workers."
     ),
     "client": (
         "Dask client whose workers fit the model, and predict or transform many samples as long as "
@@ -95,11 +128,16 @@ SHARED: Final = {
     "X_fit_": "Samples of the fit, mapped to the sphere, (N, dim).",
     "support_vectors_": "Support vectors, mapped to the sphere, (n_sv, dim).",
     "landmarks_": "Landmarks, mapped to the sphere, (m, dim).",
+    "landmark_indices_": (
+        "Their indices among the samples, (m,); None if they are centres of clusters."
+    ),
+    "n_components_": "Number of features.",
     "kernel_": "The kernel.",
     "time_scale_": "Its time in units of log(dim)/dim; None for kernels without a time.",
     "n_features_in_": "Number of features of the fit.",
     "feature_names_in_": "Their names, (dim,), if the fit had some, as in scikit-learn.",
     "X": "Samples by row, (N, dim), dense or sparse.",
+    "samples": "Argument or result of `dhsk.open_samples`, (N, dim).",
     "y": "Ignored.",
     "progress": "Function that is called with `Progress` events; True for bars.",
     "Self": "The fitted estimator.",
@@ -143,7 +181,7 @@ def _with_sections(method: FunctionType) -> str:
     said = {
         "Parameters": names if set(names) <= set(SHARED) else [],
         "Returns": [Self.__name__] if signature.return_annotation is Self else [],
-        "Raises": [InputError.__name__] if "X" in names else [],
+        "Raises": _errors_of(names),
     }
     whole = {
         title: f"{title}\n{len(title) * '-'}\n{', '.join(words)}" if words else ""
@@ -151,6 +189,13 @@ def _with_sections(method: FunctionType) -> str:
     }
     whole |= {section.partition("\n")[0]: section for section in sections}
     return "\n\n".join([head, *filter(None, whole.values())])
+
+
+def _errors_of(names: list[str]) -> list[str]:
+    """Names of the errors of a method with parameters of some names."""
+    if "progress" in names:
+        return [InputError.__name__, BudgetError.__name__]
+    return [InputError.__name__] if "X" in names else []
 
 
 def _entries(names: re.Match[str]) -> str:

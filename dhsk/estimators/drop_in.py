@@ -1,6 +1,7 @@
 """What the drop-ins of scikit-learn's estimators share: its kernels, weights and attributes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show
 from dhsk.errors import InputError
-from dhsk.estimators.automatic import SamplePairs
+from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.kernel_names import (
     PRECOMPUTED,
     USES_GAMMA,
-    Shape,
     check_shape,
     family_of,
     made_of,
@@ -24,11 +24,11 @@ from dhsk.estimators.kernel_names import (
 )
 from dhsk.estimators.problem import random_numbers
 from dhsk.kernels import Kernel, LinearKernel, PrecomputedKernel
-from dhsk.kernels.base import positive_parameter, whole_parameter
+from dhsk.kernels.base import Indefinite, positive_parameter, whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.given import check_square
 from dhsk.objects.places import Place
-from dhsk.samples import Samples
+from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.variance import mapped_gamma
 from dhsk.samples.weighted import fixed_map
 
@@ -36,6 +36,7 @@ ALL_MASKED = "Invalid input - all samples have zero or negative weights."
 """scikit-learn's words."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DropIn(HeatEstimator):
     """Base of estimators with the parameters, attributes and results of scikit-learn's.
 
@@ -47,18 +48,28 @@ class DropIn(HeatEstimator):
         **HeatEstimator._headings,
         "overflow": "The dual coefficients or intercepts are not finite",
     }
-    gamma: float | str
-    degree: int
-    coef0: float
-    cache_size: float
-    max_iter: int
-    verbose: bool | int
-    _X_fit: Any
+    kernel: Kernel | str | Callable[[Any, Any], Any] = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    tol: float = 1e-3
+    shrinking: bool = True
+    cache_size: float = 200
+    verbose: bool = False
+    max_iter: int = -1
+    time_scale: float | Auto = "auto"
+    zero_rows: ZeroRule = "center"
+    dtype: str = "float64"
+    memory: int | str | None = None
+    indefinite: Indefinite = "error"
+    _X_fit: Any = field(init=False)
     """Samples of a fit whose kernel is a function."""
-    _shape: Any
+    _shape: Any = field(init=False)
     """Shape of the samples of a fit."""
-    _sparse: bool
+    _sparse: bool = field(init=False)
     """Whether they are sparse, and so are coefficients and support vectors."""
+    _support_rows: Rows = field(init=False)
+    """Support vectors as kernels take them."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -79,11 +90,6 @@ class DropIn(HeatEstimator):
     def _is_function(self) -> bool:
         """Whether the kernel is a function, which makes matrices of whatever samples it knows."""
         return callable(self.kernel) and not isinstance(self.kernel, Kernel)
-
-    @property
-    def _support(self) -> Rows:
-        """Support vectors as kernels take them."""
-        raise NotImplementedError
 
     def _check_kernel(self) -> None:
         check_shape(self.gamma, self.degree, self.coef0)
@@ -109,7 +115,7 @@ class DropIn(HeatEstimator):
     def _kernel_at(self, few: SamplePairs, time_scale: float) -> Kernel:
         name = parse_name(self.kernel)
         gamma = self._gamma_of(few.samples) if name in USES_GAMMA else 1.0
-        made = made_of(name, Shape(gamma, self.degree, self.coef0)) if name else None
+        made = made_of(name, gamma, self.degree, self.coef0) if name else None
         return made or super()._kernel_at(few, time_scale)
 
     def _gamma_of(self, samples: Samples) -> float:
@@ -122,9 +128,10 @@ class DropIn(HeatEstimator):
 
     @property
     def _gamma(self) -> float:
-        """scikit-learn's gamma of the fit."""
+        """scikit-learn's gamma of the fit; 0 for a kernel without it."""
         check_is_fitted(self)
-        return gamma_of(self.kernel_)
+        sigma = getattr(self.kernel_, "sigma", None)
+        return float(getattr(self.kernel_, "scale", 0.0) if sigma is None else 0.5 / sigma**2)
 
     # Samples
 
@@ -156,7 +163,7 @@ class DropIn(HeatEstimator):
             y = column_or_1d(y, warn=True)
             check_consistent_length(X, y)
         fitted = X if fits else self._X_fit
-        K: Any = self.kernel(X, fitted)
+        K: Any = self.kernel(X, fitted)  # type: ignore[operator]  # it is a function
         K = check_array(_dense(K), dtype=np.float64)
         wanted = _count(X), _count(fitted)
         if K.shape != wanted:
@@ -203,7 +210,7 @@ class DropIn(HeatEstimator):
         check_is_fitted(self)
         if isinstance(self.kernel_, PrecomputedKernel):
             return np.empty((0, 0))
-        rows = with_all_entries(self._support)
+        rows = with_all_entries(self._support_rows)
         return csr_matrix(rows) if self._sparse else rows
 
     def _weights_of(self, pairs: Floats) -> Any:
@@ -222,12 +229,6 @@ class DropIn(HeatEstimator):
         rows, n = coef.shape
         places = np.tile(np.arange(n, dtype=np.int32), rows)
         return csr_matrix((coef.ravel(), places, np.arange(rows + 1) * n), shape=coef.shape)
-
-
-def gamma_of(kernel: Kernel) -> float:
-    """scikit-learn's gamma of a kernel; 0 for one without it."""
-    sigma = getattr(kernel, "sigma", None)
-    return float(getattr(kernel, "scale", 0.0) if sigma is None else 0.5 / sigma**2)
 
 
 def _count(X: Any) -> int:

@@ -220,7 +220,6 @@ class Evidence:
         self.why = str(end.message)
 
     def _at(self, kernel: Kernel, noise: float) -> Likelihood:
-        """Likelihood at a kernel and a noise."""
         dense, told = self.solver == "cholesky", passes_of_call()
         told.solve = f"likelihood {self.count + 1}"
         told.report.expect("fit", max(self.count + 1, _USUAL if self.settings.fits_any else 1))

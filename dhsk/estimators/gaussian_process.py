@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -13,7 +13,7 @@ from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, check_auto, is_auto
-from dhsk.estimators.base import HeatEstimator, rows_of_fit
+from dhsk.estimators.base import KernelEstimator, rows_of_fit
 from dhsk.estimators.evidence import (
     Evidence,
     EvidenceSettings,
@@ -26,13 +26,10 @@ from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.regression import Rank, check_rank, most_columns, source_of
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.run import Run
-from dhsk.kernels import HeatKernel, Kernel
+from dhsk.kernels import HeatKernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.objects.places import Place
-from dhsk.samples import SphereMap, ZeroRule
-
-if TYPE_CHECKING:
-    from distributed import Client
+from dhsk.samples import SphereMap
 
 PREFIX: Final = "gaussian-process-"
 """Begins the names of checkpoint files of a fit."""
@@ -47,7 +44,7 @@ _FIRST_NOISE: Final = 0.1
 class HeatGaussianProcessRegressor(
     MultiOutputMixin,  # type: ignore[misc]  # scikit-learn has no types
     RegressorMixin,  # type: ignore[misc]
-    HeatEstimator,
+    KernelEstimator,
 ):
     """Gaussian process regression, by default with the exact heat kernel on the hypersphere.
 
@@ -152,8 +149,6 @@ class HeatGaussianProcessRegressor(
     noise: float | Auto = "auto"
     sphere_map: SphereMap | None = None
     _: KW_ONLY
-    zero_rows: ZeroRule = "center"
-    kernel: Kernel | str | None = None
     amplitude: float | Auto = "auto"
     normalize_y: bool = True
     solver: Solver | Auto = "auto"
@@ -161,9 +156,6 @@ class HeatGaussianProcessRegressor(
     tol: float = 1e-6
     max_iter: int = 1000
     preconditioner_rank: Rank = "auto"
-    dtype: str = "float64"
-    memory: int | str | None = None
-    client: "Client | None" = None
     journal: str | Place | None = None
     random_state: Any = 0
 
@@ -176,10 +168,6 @@ class HeatGaussianProcessRegressor(
         y
             Targets, (N,) or (N, k), which share time and noise.
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check_parameters()
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
@@ -231,7 +219,6 @@ class HeatGaussianProcessRegressor(
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
 
     def _posterior(self, run: Run) -> Posterior:
-        """Variances of f."""
         return Posterior(
             self._matrices,
             self.kernel_,
@@ -277,7 +264,6 @@ class HeatGaussianProcessRegressor(
         return Evidence(rows, columns, kernel, float(noise), settings, source, rank)
 
     def _check_parameters(self) -> None:
-        """Check all parameters before any work."""
         self._check("tol")
         check_rank(self.preconditioner_rank)
         parse_solver(self.solver)
@@ -288,7 +274,6 @@ class HeatGaussianProcessRegressor(
 
     @property
     def _fits_time(self) -> bool:
-        """Whether time is fitted."""
         return is_auto(self.time_scale) and self.kernel in (None, HeatKernel.name)
 
     def _normalised(self, columns: Floats) -> Floats:

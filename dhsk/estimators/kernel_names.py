@@ -1,7 +1,7 @@
 """scikit-learn's names of kernels, with its gamma, degree and coef0."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from dhsk.errors import InputError
 from dhsk.kernels import (
@@ -21,25 +21,17 @@ SCALES: Final = ("scale", "auto")
 """Values of gamma that depend on the samples."""
 
 
-class Shape(NamedTuple):
-    """Parameters of a kernel, as scikit-learn has them."""
-
-    gamma: float
-    degree: int
-    coef0: float
-
-
 _ALIASES: Final = {GaussianKernel.name: "rbf", "polynomial": "poly"}
 """Names of dhsk that mean one of scikit-learn's here, with its parameters."""
 
-_OF_SHAPE: Final[Mapping[str, tuple[type[Kernel], Callable[[Shape], Kernel]]]] = {
-    "rbf": (GaussianKernel, lambda own: GaussianKernel.at_gamma(own.gamma)),
+_OF_SHAPE: Final[Mapping[str, tuple[type[Kernel], Callable[[float, int, float], Kernel]]]] = {
+    "rbf": (GaussianKernel, lambda gamma, *_: GaussianKernel.at_gamma(gamma)),
     "poly": (
         ScaledPolynomialKernel,
-        lambda own: ScaledPolynomialKernel(own.degree, own.gamma, own.coef0),
+        lambda gamma, degree, coef0: ScaledPolynomialKernel(degree, gamma, coef0),
     ),
-    "sigmoid": (SigmoidKernel, lambda own: SigmoidKernel(own.gamma, own.coef0)),
-    PRECOMPUTED: (PrecomputedKernel, lambda _: PrecomputedKernel()),
+    "sigmoid": (SigmoidKernel, lambda gamma, _, coef0: SigmoidKernel(gamma, coef0)),
+    PRECOMPUTED: (PrecomputedKernel, lambda *_: PrecomputedKernel()),
 }
 """Kernels that scikit-learn's parameters make; all other names are dhsk's."""
 
@@ -69,9 +61,9 @@ def family_of(name: str) -> type[Kernel]:
     return _OF_SHAPE[name][0] if name in _OF_SHAPE else named_family(name)
 
 
-def made_of(name: str, shape: Shape) -> Kernel | None:
+def made_of(name: str, gamma: float, degree: int, coef0: float) -> Kernel | None:
     """Kernel of a name with scikit-learn's parameters; None for one that has others."""
-    return _OF_SHAPE[name][1](shape) if name in _OF_SHAPE else None
+    return _OF_SHAPE[name][1](gamma, degree, coef0) if name in _OF_SHAPE else None
 
 
 def check_shape(gamma: Any, degree: Any, coef0: Any) -> None:

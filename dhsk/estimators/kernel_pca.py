@@ -1,7 +1,7 @@
 """Kernel principal component analysis on Gram matrices that may be larger than memory."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -14,14 +14,9 @@ from dhsk.estimators.base import rows_of_fit
 from dhsk.estimators.spectral import SpectralEstimator
 from dhsk.gram.spectra import warn_unless_converged
 from dhsk.gram.views import centred
-from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
-from dhsk.objects.places import Place
-from dhsk.samples import SphereMap, ZeroRule
-from dhsk.solvers.eigenpairs import MAX_PASSES, Multiply
-
-if TYPE_CHECKING:
-    from distributed import Client
+from dhsk.samples import SphereMap
+from dhsk.solvers.eigenpairs import Multiply
 
 SMALLEST = 1e-12
 """Eigenvalues below this share of the largest one are taken for 0, as in scikit-learn."""
@@ -92,24 +87,10 @@ class HeatKernelPCA(
     time_scale: float | Auto = "auto"
     sphere_map: SphereMap | None = None
     _: KW_ONLY
-    zero_rows: ZeroRule = "center"
-    kernel: Kernel | str | None = None
     tol: float = 1e-8
-    max_iter: int = MAX_PASSES
-    dtype: str = "float64"
-    memory: int | str | None = None
-    client: "Client | None" = None
-    store: str | Place | None = None
-    journal: str | Place | None = None
-    random_state: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
-        """Fit to samples.
-
-        Raises
-        ------
-        InputError, BudgetError
-        """
+        """Fit to samples."""
         del y
         k = whole_parameter("n_components", self.n_components, 1)
         self._check("tol")

@@ -24,26 +24,15 @@ class OneClassSVM(SingleDropIn, OneClassEstimator):
     ----------
     kernel
         As for `SVC`.
-    degree, gamma, coef0
-    tol
-        Tolerance of the KKT violation; small problems are solved beyond it.
-    nu
-        Upper bound on the share of outliers among the training samples, and lower bound on the
-        share of support vectors; above 0 and at most 1.
-    shrinking, cache_size, verbose
+    degree, gamma, coef0, tol, nu, shrinking, cache_size, verbose
     max_iter
         Upper bound on the steps of the solver, -1 for none. Fits with a bound are made on the whole
         matrix, which must fit in memory.
-    time_scale, sphere_map, zero_rows, dtype
-    memory
-        Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
-        for half of the free memory.
-    indefinite
+    time_scale, sphere_map, zero_rows, dtype, memory, indefinite
 
     Attributes
     ----------
     support_
-        Indices of the support vectors, ascending, (n_sv,), int32.
     support_vectors_
         Support vectors, (n_sv, n_features); empty for kernel values that are given.
     n_support_
@@ -52,17 +41,7 @@ class OneClassSVM(SingleDropIn, OneClassEstimator):
     intercept_, offset_
         `decision_function` is `score_samples` less the offset; the intercept is minus the offset;
         (1,) each.
-    coef_
-        Weights of the features for a linear kernel, (1, n_features).
-    n_iter_
-        Number of steps of the solver.
-    objective_
-        Dual objective b'Kb/2.
-    kkt_violation_
-        KKT violation over all samples, computed from a new gradient.
-    unit_
-        Unit of `tol`: a power of two near the mean of 1 - K if the kernel is nearly constant, else
-        1.
+    coef_, n_iter_, objective_, kkt_violation_, unit_
     fit_status_, shape_fit_, converged_, kernel_, time_scale_, n_features_in_, feature_names_in_
 
     Examples

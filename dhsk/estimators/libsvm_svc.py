@@ -1,7 +1,7 @@
 """scikit-learn's SVC, on the exact solver of dhsk."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats
 from dhsk.errors import InputError, warn
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.classifier import with_probabilities
@@ -18,12 +18,10 @@ from dhsk.estimators.drop_in import DropIn, terminated_early
 from dhsk.estimators.exact import FOLDS, ExactClassifier
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
-from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem, weights_of_classes
 from dhsk.objects.places import Place
-from dhsk.samples import Samples, ZeroRule
+from dhsk.samples import Samples
 from dhsk.samples.weighted import MapName
 
 if TYPE_CHECKING:
@@ -57,12 +55,7 @@ class SVC(DropIn, ExactClassifier):
     probability
         Deprecated, as in scikit-learn: fit ``CalibratedClassifierCV(SVC(), ensemble=False)`` for
         probabilities. True enables `predict_proba`.
-    tol
-        Tolerance of the KKT violation; as for `HeatSVC`, small problems are solved beyond it.
-    cache_size
-    class_weight
-        Factors of C by label, or "balanced"; None for 1.
-    verbose
+    tol, cache_size, class_weight, verbose
     max_iter
         Upper bound on the steps of a pair of classes, -1 for none. Fits with a bound are made on
         whole matrices, which must fit in memory.
@@ -85,20 +78,12 @@ class SVC(DropIn, ExactClassifier):
     dual_coef_, intercept_
         (k - 1, n_sv) and (k(k - 1)/2,), with scikit-learn's signs.
     coef_
-        Weights of the features for a linear kernel, (pairs of classes, n_features).
     n_iter_
         Steps of the solver for each pair of classes, (k(k - 1)/2,), int32.
     fit_status_, shape_fit_
     probA_, probB_
         Deprecated, as in scikit-learn: the sigmoids of `probability`.
-    C_, kernel_, time_scale_
-    kkt_violation_
-        Largest KKT violation of all pairs of classes.
-    duality_gap_
-        Largest relative duality gap of all pairs: primal less dual objective, over the primal.
-    converged_
-    model_
-        The fitted model as `SvcModel`, with LIBSVM's signs.
+    C_, kernel_, time_scale_, kkt_violation_, duality_gap_, converged_, model_
     n_features_in_, feature_names_in_
 
     Examples
@@ -116,35 +101,15 @@ class SVC(DropIn, ExactClassifier):
     (True, True)
     """
 
-    _kept = (
-        "C", "degree", "gamma", "coef0", "tol", "class_weight", "max_iter",
-        "decision_function_shape", "break_ties", "time_scale", "sphere_map", "zero_rows", "dtype",
-        "indefinite",
-    )  # fmt: skip
-
     C: float | Auto = 1.0
-    kernel: Kernel | str | Callable[[Any, Any], Any] = "rbf"
-    degree: int = 3
-    gamma: float | str = "scale"
-    coef0: float = 0.0
-    shrinking: bool = True
     probability: bool | str = DEPRECATED
-    tol: float = 1e-3
-    cache_size: float = 200
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
-    verbose: bool = False
-    max_iter: int = -1
     decision_function_shape: str = "ovr"
     break_ties: bool = False
     random_state: Any = None
-    time_scale: float | Auto = "auto"
     sphere_map: MapName | None = None
-    zero_rows: ZeroRule = "center"
-    dtype: str = "float64"
-    memory: int | str | None = None
     client: "Client | None" = None
     store: str | Place | None = None
-    indefinite: Indefinite = "error"
 
     def decision_function(self, X: Any) -> Floats:
         """Decision values, as those of `sklearn.svm.SVC`.
@@ -226,6 +191,7 @@ class SVC(DropIn, ExactClassifier):
 
     def _take(self, model: SvcModel) -> None:
         super()._take(model)
+        self._support_rows = model.rows
         for name in ("support_", "n_support_", "n_iter_"):
             setattr(self, name, getattr(self, name).astype(np.int32))
         weights = model.notes.get("class_weights", np.ones(len(model.classes)))
@@ -234,10 +200,6 @@ class SVC(DropIn, ExactClassifier):
             self._shape = model.notes["n_samples"], model.dim
             self._sparse = model.notes.get("sparse", issparse(model.rows))
         self.dual_coef_ = self._as_samples_are(self.dual_coef_)
-
-    @property
-    def _support(self) -> Rows:
-        return self._fitted.rows
 
     @property
     def probA_(self) -> Floats:

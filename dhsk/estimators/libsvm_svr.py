@@ -48,29 +48,17 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
     max_iter
         Upper bound on the steps of the solver, -1 for none. Fits with a bound are made on the whole
         matrix, which must fit in memory.
-    time_scale, sphere_map, zero_rows, dtype
-    memory
-        Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
-        for half of the free memory.
-    indefinite
+    time_scale, sphere_map, zero_rows, dtype, memory, indefinite
 
     Attributes
     ----------
     support_
-        Indices of the support vectors, ascending, (n_sv,), int32.
     support_vectors_
         Support vectors, (n_sv, n_features); empty for kernel values that are given.
     n_support_
     dual_coef_, intercept_
         (1, n_sv) and (1,).
-    coef_
-        Weights of the features for a linear kernel, (1, n_features).
-    n_iter_
-        Number of steps of the solver.
-    kkt_violation_
-        KKT violation over all samples, computed from a new gradient.
-    duality_gap_
-        Duality gap relative to the primal objective.
+    coef_, n_iter_, kkt_violation_, duality_gap_
     fit_status_, shape_fit_, converged_, kernel_, time_scale_, n_features_in_, feature_names_in_
 
     Examples
@@ -107,10 +95,6 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
         sample_weight
             Factors of C, (N,); samples of weights up to 0 are not used.
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check("tol")
         X, y = self._validated(X, y=y, y_numeric=True)
@@ -139,7 +123,6 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
         super()._check(*positive)
 
     def _solved(self, rows: Rows, used: Indices, problem: BoxProblem, run: Run) -> BoxFit:
-        """Solve the problem of the samples that are used."""
         source = source_of_fit(rows, used, kernel_in(self.kernel_, self._unit))
         room, most = own_room(run.memory), self._most_steps
         check_room(len(used), source.dtype, room)
@@ -155,7 +138,6 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
         self.n_iter_, self.converged_ = found.steps, self.kkt_violation_ <= self.tol
 
     def _complaint(self) -> str:
-        """That the fit did not converge, and what helps."""
         return terminated_early(
             self.max_iter,
             f"the fit ended after {self.n_iter_} steps with a violation of "

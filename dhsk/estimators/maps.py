@@ -169,7 +169,6 @@ class TfidfMap(_SphereMap):
     _learnt = ("idf_",)
 
     def _learn(self, X: Any) -> None:
-        """Learn the weights."""
         samples = from_memory(X)
         (self.idf_,) = inverse_frequencies(samples, np.ones((samples.shape[0], 1)))
 

@@ -2,7 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -12,7 +12,7 @@ from dhsk.arrays import Floats, Indices
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
-from dhsk.estimators.base import HeatEstimator, rows_of_fit
+from dhsk.estimators.base import KernelEstimator, rows_of_fit
 from dhsk.execution.run import Run
 from dhsk.gram.compute import gram_of_rows
 from dhsk.gram.neighbors import (
@@ -22,19 +22,15 @@ from dhsk.gram.neighbors import (
     nearest_of_rows,
     side_of_rows,
 )
-from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
-from dhsk.samples import SphereMap, ZeroRule
-
-if TYPE_CHECKING:
-    from distributed import Client
+from dhsk.samples import SphereMap
 
 
 @dataclass(eq=False, repr=False)
 class HeatKernelNeighbors(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # see its base
     TransformerMixin,  # type: ignore[misc]
-    HeatEstimator,
+    KernelEstimator,
 ):
     """Graph of nearest neighbours, by default by the exact heat kernel on the hypersphere.
 
@@ -89,19 +85,9 @@ class HeatKernelNeighbors(
     sphere_map: SphereMap | None = None
     _: KW_ONLY
     mode: str = "distance"
-    zero_rows: ZeroRule = "center"
-    kernel: Kernel | str | None = None
-    dtype: str = "float64"
-    memory: int | str | None = None
-    client: "Client | None" = None
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
-        """Keep samples, mapped to the sphere, as those to choose neighbours from.
-
-        Raises
-        ------
-        InputError, BudgetError
-        """
+        """Keep samples, mapped to the sphere, as those to choose neighbours from."""
         del y
         whole_parameter("n_neighbors", self.n_neighbors, 1)
         check_mode(self.mode)
@@ -118,10 +104,6 @@ class HeatKernelNeighbors(
         -------
         csr_array
             (N, N), that of `transform`, in about half of its time.
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         with passes_shown(self._shows(progress), reading=1, search=20) as told:
             self.fit(X, y, progress=told.report)

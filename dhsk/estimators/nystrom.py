@@ -26,7 +26,6 @@ from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
 from dhsk.objects.places import Place, parse_place
-from dhsk.progress import OnProgress
 from dhsk.results.low_rank import LowRank, usual_oversampling
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
@@ -74,13 +73,10 @@ class NystromFeatures(
         for half of the free memory. Features, or mapped samples, that do not fit are computed again
         in every pass.
     random_state
-        Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same landmarks.
 
     Attributes
     ----------
-    landmarks_
-    landmark_indices_
-        Their indices among the samples, (m,); None if `selection` is "kmeans".
+    landmarks_, landmark_indices_
     n_components_
         Number of features, at most the numerical rank of K(L, L): "rpcholesky" takes no pivot
         below m eps, where eps is that of `dtype`; the others drop eigenvalues below m eps times
@@ -136,14 +132,9 @@ class NystromFeatures(
         X
             Samples by row, (N, dim), dense or sparse; a Dask array is read into memory.
         y, progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         del y
-        with shown(self._shows(progress)) as report:
-            self._approximate(X, report)
+        self._approximate(X, progress)
         return self
 
     def fit_transform(
@@ -161,15 +152,9 @@ class NystromFeatures(
         -------
         NDArray or da.Array
             Z, (N, `n_components_`), of `dtype`: equal to those of `transform` up to rounding.
-
-        Raises
-        ------
-        InputError, BudgetError
-            As `fit` and `transform`.
         """
         del y
-        with shown(self._shows(progress)) as report:
-            made = self._approximate(X, report).values
+        made = self._approximate(X, progress).features.values
         return self._transform(X, warn=False) if made is None or _is_lazy(X) else made
 
     def transform(self, X: Any) -> "NDArray[Any] | da.Array":
@@ -300,7 +285,6 @@ class NystromFeatures(
 
     @property
     def _n_features_out(self) -> int:
-        """Number of output features, under scikit-learn's name."""
         return self.n_components_
 
     def _low_rank(self) -> LowRank:
@@ -312,17 +296,16 @@ class NystromFeatures(
             oversampling = usual_oversampling(rank, selection)
         return LowRank(rank, selection, oversampling, landmark_tol=self.landmark_tol).checked()
 
-    def _approximate(self, X: Any, report: OnProgress) -> Approximation:
+    def _approximate(self, X: Any, progress: Show) -> Approximation:
         """Fit, and return the approximation."""
         self._check()
         how = self._low_rank()
         samples = self._samples(self._validated(X))
         how = how.among(samples.shape[0])
         seed = random_numbers(self.random_state).randint(np.iinfo(np.int32).max)
-        with in_scikit_words(self):
+        with self._begun(progress) as run:
             row_map = self._row_map(SamplePairs(samples))
             self._keep_map(row_map)
-            run = self._run(report)
             found = approximate(samples, row_map, how, run, seed=seed)
         row_map.warn(samples)
         self._landmarks, self.landmark_indices_ = found.landmarks, found.indices

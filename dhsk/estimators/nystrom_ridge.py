@@ -1,7 +1,7 @@
 """Ridge regression on Nyström features."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,22 +12,18 @@ from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs
-from dhsk.estimators.base import HeatEstimator
+from dhsk.estimators.base import KernelEstimator
 from dhsk.estimators.problem import random_numbers
-from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.linear.least_squares import fit_ridge
 from dhsk.nystrom.approximation import approximate
 from dhsk.results.low_rank import LowRank
-from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
-
-if TYPE_CHECKING:
-    from distributed import Client
+from dhsk.samples import Samples, SphereMap, open_samples
 
 
 @dataclass(eq=False, repr=False)
-class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]
+class NystromRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
     """Ridge regression with a low-rank approximation of a kernel.
 
     Least squares on Nyström features, by default of the exact heat kernel, for more samples than
@@ -40,35 +36,27 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
         Number of features. There are fewer if there are fewer samples, or if the rank of the
         kernel matrix is lower.
     alpha
-        Regularization strength, above 0.
     kernel
         A positive semi-definite kernel; None for the heat kernel at `time_scale`; or a name as
         for `HeatSVC`.
     selection
         How landmarks are chosen, as for `NystromSVC`.
     oversampling
-        Number of landmarks per feature, at least 1. With more landmarks than features, the
-        features are the leading components.
     fit_intercept
         Whether there is an intercept b, which is not regularized.
     time_scale, sphere_map, zero_rows
     dtype
         Type of inner products, kernel values and features: "float64" or "float32". Sums and
         factorizations are in float64.
-    memory, client
-    random_state
-        Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same model.
+    memory, client, random_state
 
     Attributes
     ----------
-    landmarks_
-    landmark_indices_
-        Their indices among the samples, (m,); None if they are centres of clusters.
+    landmarks_, landmark_indices_
     landmark_coef_, intercept_
         Predictions are ``kernel_(x, landmarks_) @ landmark_coef_ + intercept_``: (m,) and a number,
         or (m, J) and (J,) for J targets.
     n_components_
-        Number of features.
     trace_error_
         Relative trace error of the features.
     residual_
@@ -93,16 +81,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
     n_components: int = 1000
     alpha: float = 1.0
     _: KW_ONLY
-    kernel: Kernel | str | None = None
     selection: str | ArrayLike = "rpcholesky"
     oversampling: float = 1.0
     fit_intercept: bool = True
     time_scale: float | Auto = "auto"
     sphere_map: SphereMap | None = None
-    zero_rows: ZeroRule = "center"
-    dtype: str = "float64"
-    memory: int | str | None = None
-    client: "Client | None" = None
     random_state: int | np.random.RandomState | None = None
 
     def fit(
@@ -118,10 +101,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
         sample_weight
             Weights of the squared errors, (N,), at least 0; samples of weight 0 are not used.
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check("alpha")
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
@@ -136,14 +115,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
         Parameters
         ----------
         samples
-            Argument or result of `dhsk.open_samples`, (N, dim).
         y
             Targets, (N,) or (N, J).
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check("alpha")
         opened, targets = open_samples(samples), np.asarray(y, np.float64)
@@ -174,7 +148,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ig
         return self
 
     def _low_rank(self) -> LowRank:
-        """What is asked for; InputError if it cannot be used."""
         rank = whole_parameter("n_components", self.n_components, 1)
         chosen: Any = self.selection
         return LowRank(rank, chosen, self.oversampling).checked()

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.automatic import Auto
+from dhsk.estimators.base import KernelEstimator
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import random_numbers
 from dhsk.execution.run import Run
@@ -22,15 +23,12 @@ from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import train_low_rank
 from dhsk.results.low_rank import LossName, LowRank
-from dhsk.samples import Samples, ZeroRule
+from dhsk.samples import Samples
 from dhsk.samples.weighted import MapName
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 
 @dataclass(eq=False, repr=False)
-class NystromSVC(HeatClassifier[LowRankModel]):
+class NystromSVC(HeatClassifier[LowRankModel], KernelEstimator):
     """Support vector classification with a low-rank approximation of a kernel.
 
     A linear one-vs-rest classifier on Nyström features [1]_, by default of the exact heat kernel,
@@ -53,10 +51,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         How landmarks are chosen. "rpcholesky": randomly pivoted Cholesky [2]_, [3]_, which draws
         samples that the earlier landmarks approximate badly. "uniform": random samples. "kmeans":
         centres of clusters of the samples [6]_. Or the indices of samples, (m,).
-    oversampling
-        Number of landmarks per feature, at least 1. With more landmarks than features, the
-        features are the leading components.
-    time_scale
+    oversampling, time_scale
     sphere_map, zero_rows
         As for `HeatSVC`.
     loss
@@ -75,9 +70,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         `GaussianKernel`. None for "float32" if the kernel is spherical or linear and there are more
         than four million feature values, else for "float64". Sums and factorizations are in
         float64.
-    memory, client
-    random_state
-        Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same model.
+    memory, client, random_state
     indefinite
         What to do with a kernel that is known not to be positive semi-definite, such as the
         expansion of the parametrix: "error", or "allow". Features have inner products that are
@@ -85,14 +78,11 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     Attributes
     ----------
-    classes_, landmarks_
-    landmark_indices_
-        Their indices among the samples, (m,); None if they are centres of clusters.
+    classes_, landmarks_, landmark_indices_
     landmark_coef_, intercept_
         Decisions are ``landmark_coef_ @ kernel_(landmarks_, x) + intercept_``: (J, m) and (J,). J
         is 1 for two classes, where decisions above 0 are for the second one, and else k.
     n_components_
-        Number of features.
     trace_error_
         Relative trace error of the features: the trace norm of the kernel matrix less the inner
         products of the features, over the trace of the matrix.
@@ -139,29 +129,21 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     0.04
     """
 
-    _kept = (
-        "n_components", "C", "oversampling", "time_scale", "sphere_map", "zero_rows", "loss",
-        "tol", "landmark_tol", "class_weight", "dtype", "indefinite", "selection", "random_state",
-    )  # fmt: skip
     _model_type = LowRankModel
     _dtypes = ("float32", "float64", None)
 
     n_components: int = 1000
     C: float | Auto = "auto"
     _: KW_ONLY
-    kernel: Kernel | str | None = None
     selection: str | ArrayLike = "rpcholesky"
     oversampling: float = 1.0
     time_scale: float | Auto = "auto"
     sphere_map: MapName | None = None
-    zero_rows: ZeroRule = "center"
     loss: LossName = "squared_hinge"
     tol: float = 1e-4
     landmark_tol: float = 0.0
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
-    dtype: str | None = None
-    memory: int | str | None = None
-    client: "Client | None" = None
+    dtype: str | None = None  # type: ignore[assignment]  # that of its base has a type
     random_state: int | np.random.RandomState | None = None
     indefinite: Indefinite = "error"
 
@@ -173,7 +155,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         self._low_rank()
 
     def _low_rank(self) -> LowRank:
-        """What is asked for; InputError if it cannot be used."""
         return LowRank(
             whole_parameter("n_components", self.n_components, 1),
             self.selection,  # type: ignore[arg-type]  # any array

@@ -47,12 +47,6 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         sample_weight
             Upper bound on each sample's coefficient, (N,); None for 1.
         progress
-
-        Raises
-        ------
-        InputError
-        BudgetError
-            The matrix needs more memory than there is.
         """
         del y
         if positive_parameter("nu", self.nu) > 1:
@@ -84,7 +78,6 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         )
 
     def _solved(self, rows: Rows, used: Indices, weights: Floats, run: Run) -> OneClassFit:
-        """Solve the problem of the samples that are used."""
         n, room = len(used), own_room(run.memory)
         # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
         self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[used[chosen]])
@@ -92,11 +85,6 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         check_room(n, source.dtype, room)
         limits = Limits(self.tol, room, self._most_steps)
         return solve_one_class(source, weights, self.nu, limits, run.report)
-
-    @property
-    def _most_steps(self) -> int | None:
-        """Bound on the steps; None for none."""
-        return None
 
     @property
     @abstractmethod
@@ -140,18 +128,11 @@ class HeatOneClassSVM(OneClassEstimator):
 
     Parameters
     ----------
-    nu
-        Upper bound on the share of outliers among the training samples, and lower bound on the
-        share of support vectors; above 0 and at most 1.
-    time_scale, sphere_map, zero_rows, kernel
+    nu, time_scale, sphere_map, zero_rows, kernel
     tol
         Tolerance of the KKT violation. The solver continues to 1e-10 if that takes at most four
         times as many steps again.
-    dtype
-    memory
-        Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
-        for half of the free memory.
-    indefinite
+    dtype, memory, indefinite
 
     Attributes
     ----------
@@ -162,17 +143,7 @@ class HeatOneClassSVM(OneClassEstimator):
         Coefficients b of the support vectors, (n_sv,).
     offset_
         `decision_function` is `score_samples` less the offset: 0 on the boundary, which is inside.
-    objective_
-        Dual objective b'Kb/2.
-    kkt_violation_
-        KKT violation of the solution over all samples, computed from a new gradient.
-    n_iter_
-        Number of steps of the solver.
-    converged_
-        Whether the violation is at most `tol`.
-    unit_
-        Unit of `tol`: a power of two near the mean of 1 - K if the kernel is nearly constant, else
-        1.
+    objective_, kkt_violation_, n_iter_, converged_, unit_
     kernel_, time_scale_, n_features_in_, feature_names_in_
 
     References

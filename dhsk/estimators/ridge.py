@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -13,25 +13,20 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats
 from dhsk.bars import Show
 from dhsk.estimators.automatic import Auto
-from dhsk.estimators.base import HeatEstimator, rows_of_fit
+from dhsk.estimators.base import KernelEstimator, rows_of_fit
 from dhsk.estimators.regression import Rank, check_rank, means_of, source_of
-from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.models.problem import sample_factors
 from dhsk.objects.places import Place
-from dhsk.samples import SphereMap, ZeroRule
+from dhsk.samples import SphereMap
 from dhsk.solvers.ridge import RidgeSolution, solve_ridge
-
-if TYPE_CHECKING:
-    from distributed import Client
-
 
 _DIRECT: Final = 20_000
 """Most samples for which a factorisation is advised: some minutes."""
 
 
 @dataclass(eq=False, repr=False)
-class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]
+class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
     Preconditioned conjugate gradients on a block solve (K + alpha I) b = y for all targets
@@ -43,7 +38,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
     Parameters
     ----------
     alpha
-        Regularization strength, above 0.
     fit_intercept
         Whether targets are centred at their weighted mean, which predictions get back. Without it
         they are drawn to 0, as in scikit-learn's `KernelRidge`.
@@ -108,13 +102,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
     sphere_map: SphereMap | None = None
     _: KW_ONLY
     fit_intercept: bool = True
-    zero_rows: ZeroRule = "center"
-    kernel: Kernel | str | None = None
     tol: float = 1e-6
     max_iter: int = 1000
-    dtype: str = "float64"
-    memory: int | str | None = None
-    client: "Client | None" = None
     store: str | Path | None = None
     preconditioner_rank: Rank = "auto"
     journal: str | Place | None = None
@@ -130,10 +119,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         sample_weight
             Weight of each sample's error, (N,), 1 by default.
         progress
-
-        Raises
-        ------
-        InputError, BudgetError
         """
         self._check("alpha", "tol")
         check_rank(self.preconditioner_rank)

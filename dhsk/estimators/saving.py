@@ -101,7 +101,6 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         return cls._read(path)
 
     def _write(self, path: str | Place) -> None:
-        """Write the fitted state."""
         state = FittedState(
             estimator=type(self).__name__,
             parameters=self._kept_parameters(),
@@ -115,7 +114,6 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
 
     @classmethod
     def _read(cls, path: str | Place) -> Self:
-        """Make an estimator of a file."""
         state = load_any(path)
         if not isinstance(state, FittedState) or state.estimator != cls.__name__:
             raise read_by_other(state, path)

@@ -1,33 +1,37 @@
 """Base of the estimators that fit eigenvectors of a kernel matrix."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dhsk.arrays import Floats, Rows
-from dhsk.estimators.base import HeatEstimator
+from dhsk.estimators.base import KernelEstimator
 from dhsk.estimators.problem import random_numbers
 from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.gram.spectra import eigenpairs_of
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.models.sources import RowsSource
+from dhsk.objects.places import Place
 from dhsk.solvers import eigenpairs
-from dhsk.solvers.eigenpairs import Eigenpairs, Multiply, leading_eigenpairs
+from dhsk.solvers.eigenpairs import MAX_PASSES, Eigenpairs, Multiply, leading_eigenpairs
 
 Operator: TypeAlias = Callable[[Callable[[], Floats], Multiply], Multiply]
 """Makes products of a method of those with the kernel matrix; the first gives its diagonal."""
 
 
-class SpectralEstimator(HeatEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralEstimator(KernelEstimator):
     """Estimator that fits leading eigenvectors of an operator made of its kernel matrix."""
 
     tol: float
-    max_iter: int
-    random_state: Any
-    residuals_: Floats
+    max_iter: int = MAX_PASSES
+    store: str | Place | None = None
+    journal: str | Place | None = None
+    random_state: Any = 0
 
     def _eigenpairs(self, X: Any, rows: Rows, k: int, operator: Operator, run: Run) -> Eigenpairs:
         """Leading eigenpairs for samples and their mapped rows, and what certifies them."""

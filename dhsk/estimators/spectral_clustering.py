@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import qr, svd
@@ -19,15 +19,10 @@ from dhsk.estimators.spectral import SpectralEstimator
 from dhsk.execution.settings import one_blas_thread
 from dhsk.gram.embeddings import checked_degrees
 from dhsk.gram.spectra import warn_unless_converged
-from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
-from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, counter
-from dhsk.samples import SphereMap, ZeroRule
-from dhsk.solvers.eigenpairs import MAX_PASSES, Multiply
-
-if TYPE_CHECKING:
-    from distributed import Client
+from dhsk.samples import SphereMap
+from dhsk.solvers.eigenpairs import Multiply
 
 ASSIGN = ("kmeans", "cluster_qr")
 """Ways from eigenvectors to labels."""
@@ -110,18 +105,9 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
     time_scale: float | Auto = "auto"
     sphere_map: SphereMap | None = None
     _: KW_ONLY
-    zero_rows: ZeroRule = "center"
-    kernel: Kernel | str | None = None
     assign_labels: str = "kmeans"
     n_init: int = 10
     tol: float = 1e-6
-    max_iter: int = MAX_PASSES
-    dtype: str = "float64"
-    memory: int | str | None = None
-    client: "Client | None" = None
-    store: str | Place | None = None
-    journal: str | Place | None = None
-    random_state: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Cluster samples.

@@ -2,27 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from dhsk.estimators.automatic import Auto
+from dhsk.estimators.base import KernelEstimator
 from dhsk.estimators.exact import ExactClassifier
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
-from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem
 from dhsk.objects.places import Place
-from dhsk.samples import Samples, ZeroRule
+from dhsk.samples import Samples
 from dhsk.samples.weighted import MapName
 from dhsk.solvers.problems import MultiClass, check_multi_class, way_of_model
 
-if TYPE_CHECKING:
-    from distributed import Client
-
 
 @dataclass(eq=False, repr=False)
-class HeatSVC(ExactClassifier):
+class HeatSVC(ExactClassifier, KernelEstimator):
     """C-support vector classification, by default with the exact heat kernel on the hypersphere.
 
     One-vs-one, with the optimum of `sklearn.svm.SVC`, and its decisions where the intercept is
@@ -53,7 +50,6 @@ class HeatSVC(ExactClassifier):
         solved to 1e-10 if that takes at most four times as many steps again: decisions then do not
         depend on the order of the samples, nor on weights in place of repeated samples.
     class_weight
-        Factors of C by label, or "balanced"; None for 1.
     multi_class
         Fits of three classes and more: "ovo", each pair of them, as `sklearn.svm.SVC`; or "ovr",
         each class against the rest, which was better, and faster, with twenty classes and more.
@@ -81,18 +77,10 @@ class HeatSVC(ExactClassifier):
         As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,). Decisions above 0 are for the
         first class of a pair; if there are only two classes, for the second one. One-vs-rest,
         (k, n_sv) and (k,), with decisions above 0 for the class.
-    C_, kernel_, time_scale_
-    kkt_violation_
-        Largest KKT violation of all fits.
-    duality_gap_
-        Largest relative duality gap of all fits: primal less dual objective, over the primal.
+    C_, kernel_, time_scale_, kkt_violation_, duality_gap_
     n_iter_
         Number of steps of the solver for each fit, (k(k - 1)/2,) or (k,).
-    converged_
-        Whether the KKT violations of all fits are at most `tol`.
-    model_
-        The fitted model as `SvcModel`, with LIBSVM's signs.
-    n_features_in_, feature_names_in_
+    converged_, model_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -120,23 +108,13 @@ class HeatSVC(ExactClassifier):
     array([0.99, 0.98])
     """
 
-    _kept = (
-        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "multi_class", "dtype",
-        "indefinite",
-    )  # fmt: skip
-
     C: float | Auto = "auto"
     time_scale: float | Auto = "auto"
     sphere_map: MapName | None = None
     _: KW_ONLY
-    zero_rows: ZeroRule = "center"
-    kernel: Kernel | str | None = None
     tol: float = 1e-3
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
     multi_class: MultiClass | Auto = "auto"
-    dtype: str = "float64"
-    memory: int | str | None = None
-    client: "Client | None" = None
     store: str | Place | None = None
     indefinite: Indefinite = "error"
 

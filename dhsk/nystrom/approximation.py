@@ -63,9 +63,7 @@ class Approximation:
     root
         R, (m, r), float64.
     features
-        Z, (N, r), read in passes over all samples.
-    values
-        Z in memory, (N, r); None if passes compute it.
+        Z, (N, r), read in passes over all samples, in memory or computed in each.
     trace_error
         Trace norm of K - Z Z' relative to the trace of K, exact to rounding if K is positive
         semi-definite.
@@ -80,7 +78,6 @@ class Approximation:
     indices: Indices | None
     root: Floats
     features: FeatureMatrix
-    values: NDArray[Any] | None
     trace_error: float
     trace: float
     plan: Share
@@ -199,17 +196,6 @@ def _key(row_map: RowMap, plan: Share, how: LowRank, m: int) -> list[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """Landmarks, root, features and error of an `Approximation`."""
-
-    landmarks: Rows
-    indices: Indices | None
-    root: Floats
-    values: NDArray[Any] | None
-    error: float
-
-
-@dataclass(frozen=True, eq=False)
 class _Making:
     """Steps of an approximation."""
 
@@ -224,19 +210,9 @@ class _Making:
     def approximation(self, m: int) -> Approximation:
         """Choose m landmarks, and make features of them."""
         found = self.by(m)
-        if self.how.method and found.root.shape[1] > self.how.largest:
-            found = self.leading(found, self.how.largest)
-        return Approximation(
-            kernel=self.placed.kernel,
-            landmarks=found.landmarks,
-            indices=found.indices,
-            root=found.root,
-            features=self.features(found),
-            values=found.values,
-            trace_error=found.error,
-            trace=self.trace,
-            plan=self.plan,
-        )
+        if self.how.method and found.width > self.how.largest:
+            return self.leading(found, self.how.largest)
+        return found
 
     @cached_value
     def diagonal(self) -> Floats:
@@ -248,7 +224,7 @@ class _Making:
         """Trace of the kernel matrix."""
         return float(self.diagonal.sum())
 
-    def by(self, m: int) -> _Found:
+    def by(self, m: int) -> Approximation:
         """Choose landmarks by the selection of the options."""
         selection = self.how.selection
         if not isinstance(selection, str):
@@ -263,7 +239,7 @@ class _Making:
             return self.by_inverse(centres, None)
         return self.by_cholesky(m)
 
-    def by_cholesky(self, m: int) -> _Found:
+    def by_cholesky(self, m: int) -> Approximation:
         """Choose landmarks by randomly pivoted Cholesky, whose factor are the features."""
         factor: Factor
         if self.plan.whole:
@@ -281,9 +257,9 @@ class _Making:
 
         choice = pivoting.choose(begun, keep, self.run)
         values = factor.finished() if isinstance(factor, InMemoryFactor) else None
-        return _Found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
+        return self.found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
 
-    def by_inverse(self, landmarks: Rows, indices: Indices | None) -> _Found:
+    def by_inverse(self, landmarks: Rows, indices: Indices | None) -> Approximation:
         """Features of given landmarks, by the inverse root of their kernel matrix."""
         placed = self.placed
         root = inverse_root(placed.kernel.of_rows(landmarks))
@@ -294,23 +270,37 @@ class _Making:
             gained = passes.sum(Z, squared_length, (), R)
         else:
             gained = passes.sum(Z, write_features, (values,), R, written=[values])
-        return _Found(landmarks, indices, root, values, max(0.0, 1.0 - gained / self.trace))
+        error = max(0.0, 1.0 - gained / self.trace)
+        return self.found(landmarks, indices, root, values, error)
 
-    def leading(self, found: _Found, k: int) -> _Found:
+    def leading(self, found: Approximation, k: int) -> Approximation:
         """Replace features by their k leading principal components."""
-        Z = self.features(found)
+        Z = found.features
         V, weights, total = components(Z, k, self.passes)
         lost = (total - float(weights.sum())) / self.trace
-        return _Found(
-            landmarks=found.landmarks,
-            indices=found.indices,
-            root=found.root @ V,
-            values=None if found.values is None else turned(Z, found.values, V, self.passes),
-            error=found.error + max(0.0, lost),
+        root = found.root @ V
+        values = None if Z.values is None else turned(Z, Z.values, V, self.passes)
+        return replace(
+            found,
+            root=root,
+            features=self.features(found.landmarks, root, values),
+            trace_error=found.trace_error + max(0.0, lost),
         )
 
-    def features(self, found: _Found) -> FeatureMatrix:
+    def found(
+        self,
+        landmarks: Rows,
+        indices: Indices | None,
+        root: Floats,
+        values: NDArray[Any] | None,
+        error: float,
+    ) -> Approximation:
+        """Approximation by all features of some landmarks, in memory if there are values."""
+        Z, kernel = self.features(landmarks, root, values), self.placed.kernel
+        return Approximation(kernel, landmarks, indices, root, Z, error, self.trace, self.plan)
+
+    def features(self, landmarks: Rows, root: Floats, values: NDArray[Any] | None) -> FeatureMatrix:
         """Features in memory, or computed in passes."""
-        if found.values is None:
-            return self.placed.values(found.landmarks, found.root)
-        return FeatureMatrix.in_memory(found.values, self.placed.executor)
+        if values is None:
+            return self.placed.values(landmarks, root)
+        return FeatureMatrix.in_memory(values, self.placed.executor)

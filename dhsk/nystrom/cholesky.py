@@ -211,6 +211,5 @@ def _squares(values: NDArray[Any]) -> tuple[Floats, Floats]:
 
 
 def _inverse(L: Floats) -> Floats:
-    """Inverse of a lower triangular matrix."""
     found: Floats = solve_triangular(L, np.eye(len(L)), lower=True)
     return found

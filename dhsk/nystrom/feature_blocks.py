@@ -109,14 +109,12 @@ def _read_lazily(store: FeatureStore) -> "da.Array":
 
 
 def _read_block(store: FeatureStore, block_id: tuple[int, int]) -> NDArray[Any]:
-    """Block of a store."""
     return store.read(block_id[0])
 
 
 def _write_missing(
     samples: Samples, features: FeatureMap, store: FeatureStore, threads: int, run: Run
 ) -> None:
-    """Write the missing blocks."""
     missing = store.missing()
     store.forget(missing)
     advance = counter(run.report, "features", store.n_blocks, store.n_blocks - len(missing))
@@ -171,5 +169,4 @@ def _tasks(
 
 
 def _write_block(features: FeatureMap, store: FeatureStore, number: int, block: Rows) -> None:
-    """Compute and write the features of a block."""
     store.write(number, features.of(open_samples(block), number * store.rows))

@@ -162,13 +162,13 @@ class FeatureStore:
         """
         described = {"schema": SCHEMA, **described, "blocks": f"{self.rows} rows"}
         if not is_occupied(self.path):
-            described, names = _with_names(described, feature_names)
-            self._array = replace(self._array, attributes=_attributes(described, names))
+            described = _with_names(described, feature_names)
+            self._array = replace(self._array, attributes=_attributes(described, feature_names))
             self._array.begin()
             return
         found, stored = _described(self.path), _names(self.path)
         own = stored if feature_names is None or stored is None else feature_names
-        described, _ = _with_names(described, own)
+        described = _with_names(described, own)
         differences = [
             f"{name} ({short(found.get(name))}, now {short(value)})"
             for name, value in described.items()
@@ -274,9 +274,7 @@ def _names(path: Place) -> list[str] | None:
     return names if isinstance(names, list) else None
 
 
-def _with_names(
-    described: dict[str, Any], feature_names: Sequence[str] | None
-) -> tuple[dict[str, Any], Sequence[str] | None]:
-    """A description with the digest of the names, if any, and the names."""
-    digest = digest_of_names(feature_names)
-    return described | ({} if digest is None else {NAMES: digest}), feature_names
+def _with_names(described: dict[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
+    """A description with the digest of the names, if any."""
+    digest = digest_of_names(names)
+    return described | ({} if digest is None else {NAMES: digest})

@@ -1,7 +1,7 @@
 """Features of any samples by given landmarks and root, computed now or lazily by Dask."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask import delayed
@@ -95,10 +95,9 @@ def lazy_features(X: "da.Array", features: FeatureMap) -> "da.Array":
     )
 
 
-_Shared: TypeAlias = tuple[FeatureMap, Indices | None]
-
-
-def _of_chunk(chunk: Any, shared: _Shared, block_id: tuple[int, int] = (0, 0)) -> NDArray[Any]:
+def _of_chunk(
+    chunk: Any, shared: tuple[FeatureMap, Indices | None], block_id: tuple[int, int] = (0, 0)
+) -> NDArray[Any]:
     """Features of a chunk, (rows, r)."""
     features, starts = shared
     if not chunk.shape[0]:  # boolean indexing leaves empty chunks

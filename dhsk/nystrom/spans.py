@@ -299,7 +299,6 @@ def _of_span(
     along: tuple[NDArray[Any], ...],
     shared: tuple[Any, ...],
 ) -> Any:
-    """Task of a span."""
     device = current_device() if basis is not None and basis.on_device else None
     if device is None or basis is None:
         return function(span.blocks(basis), *along, *shared)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import cupy
 import pytest
 
-from dhsk.devices import CudaDevice, device
+from dhsk.devices import Device, device
 
 
-class EveryBlock(CudaDevice):
+class EveryBlock(Device):
     """A GPU that takes every block."""
 
     def pays(self, multiplied: int, copied: int) -> bool:

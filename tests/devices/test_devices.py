@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 import dhsk
 from dhsk.devices import (
     VARIABLE,
-    CudaDevice,
+    Device,
     call_on_device,
     chosen_device,
     current_device,
@@ -355,7 +355,7 @@ def test_a_device_travels_to_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gpu_pays_for_large_blocks_alone() -> None:
     """By rough rates; a block of 100 x 100 does not, one of 10,000 x 10,000 does."""
-    pays = CudaDevice.pays
+    pays = Device.pays
     assert not pays(None, 100 * 100 * 120, 8 * 100 * 100)  # type: ignore[arg-type]
     assert pays(None, 10_000**2 * 800, 8 * 10_000**2)  # type: ignore[arg-type]
 

@@ -64,8 +64,8 @@ def trained(X: Any, y: Any, how: dhsk.LowRank = TIGHT, weights: Any = None) -> L
 def features(X: Any, how: dhsk.LowRank = TIGHT) -> tuple[Any, Any]:
     """The features that it is trained on, and their root."""
     found = approximate(open_samples(X), row_map(X.shape[1]), how, seed=3)
-    assert found.values is not None
-    return found.values, found.root
+    assert found.features.values is not None
+    return found.features.values, found.root
 
 
 def assert_same(model: LowRankModel, reference: Any, root: Any, Z: Any, X: Any) -> None:

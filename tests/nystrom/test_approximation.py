@@ -88,7 +88,7 @@ def test_features_and_error_are_those_of_nystrom(
     K, nystrom = oracle(X, found)
     Z = whole(found)
     assert found.tier == name
-    assert (found.values is not None) == (name == "features in memory")
+    assert (found.features.values is not None) == (name == "features in memory")
     np.testing.assert_allclose(Z @ Z.T, nystrom, atol=SAME)
     assert found.trace_error == pytest.approx(np.trace(K - nystrom) / len(K), abs=SAME)
     again = found.kernel(dhsk.hyperspherical_map(X), found.landmarks) @ found.root
@@ -172,7 +172,7 @@ def test_the_number_of_threads_changes_no_bit(
     assert np.array_equal(one.indices, two.indices)
     assert np.array_equal(one.root, two.root)
     assert one.trace_error == two.trace_error
-    assert one.values is None or np.array_equal(one.values, two.values)
+    assert one.features.values is None or np.array_equal(one.features.values, two.features.values)
 
 
 def test_all_ways_choose_the_same(X: Any, tier: Any) -> None:
@@ -323,7 +323,7 @@ def keep_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bits(found: Approximation) -> Any:
     """All that an approximation has found."""
-    values = b"" if found.values is None else found.values.tobytes()
+    values = b"" if found.features.values is None else found.features.values.tobytes()
     return found.root.tobytes(), found.trace_error, values, whole(found).tobytes()
 
 
