@@ -98,6 +98,7 @@ class Source(Protocol):
 
         Reading the panels of each part takes about as long as reading those of all samples.
         """
+        return parts_of(np.arange(len(rows)), most)
 
     def product(self, V: Floats) -> Floats:
         """Product of the matrix with V, (N, k)."""
@@ -170,10 +171,6 @@ class ArraySource(Source):
             strip, places = self._K[rows[part]], np.arange(part.start, part.stop)
             for number, group in enumerate(groups):
                 yield Panel(places, number, columns[number], strip.take(group, axis=1))
-
-    def row_parts(self, rows: Indices, most: int) -> list[Indices]:
-        """Positions among some samples in parts."""
-        return parts_of(np.arange(len(rows)), most)
 
     def product(self, V: Floats) -> Floats:
         """Product with V."""
