@@ -125,15 +125,4 @@ def _tell(watch: RoundWatch, pairs: int, tol: float, violations: Floats, support
     """Tell of a launch: violations fall about evenly on a logarithmic scale, as a guess."""
     violation, ended = float(violations.max()), int(np.count_nonzero(violations <= tol))
     share = math.log(max(violation, tol) / _BEGUN) / math.log(tol / _BEGUN) if tol < _BEGUN else 1.0
-    watch.on_round(
-        Round(
-            pairs=pairs,
-            ended=min(ended, pairs),
-            left=0,
-            support=support,
-            entries=0,
-            needed=0,
-            violation=violation,
-            share=max(0.0, share),
-        )
-    )
+    watch.on_round(Round(pairs, min(ended, pairs), support, violation, share=max(0.0, share)))
