@@ -61,16 +61,9 @@ class Certificates:
     @classmethod
     def of(cls, fits: Sequence[Fit], tol: float, C: float) -> "Certificates":
         """Collect the certificates of a fit for each pair."""
-        return cls(
-            violation=np.array([fit.violation for fit in fits]),
-            gap=np.array([fit.gap for fit in fits]),
-            objective=np.array([fit.objective for fit in fits]),
-            norm2=np.array([fit.norm2 for fit in fits]),
-            steps=np.array([fit.steps for fit in fits], np.intp),
-            converged=np.array([fit.converged for fit in fits]),
-            tol=tol,
-            C=C,
-        )
+        names = [f.name for f in fields(cls) if f.name not in ("tol", "C")]
+        found: Arrays = {name: np.array([getattr(fit, name) for fit in fits]) for name in names}
+        return cls(**found, tol=tol, C=C)
 
 
 @dataclass(frozen=True, eq=False)

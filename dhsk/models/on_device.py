@@ -92,7 +92,7 @@ class RowsOnDevice:
                 K[part] = own
             return K
 
-        return WholeOnDevice(device, values)
+        return WholeOnDevice(device, samples, values)
 
     def combined(self, parts: Sequence[Combination]) -> list[Floats] | None:
         """Combinations, summed in float64; None if a device would not compute them sooner."""

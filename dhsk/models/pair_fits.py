@@ -42,7 +42,6 @@ from dhsk.solvers.problems import (
     make_pairs,
     problems_of_classes,
 )
-from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.task_groups import in_groups, seconds_on_matrix
 from dhsk.solvers.whole import (
     BegunPair,
@@ -320,7 +319,7 @@ class PairSolver:
             small.sort(key=lambda part: (turn[part.kernel], -self._problems.sizes[part.pair]))
         of_kernels = (own for _, own in groupby(small, key=lambda part: part.kernel))
         groups = [group for own in of_kernels for group in in_groups(own, self._seconds_of)]
-        admission = Admission(self.share.shared, map(self._bytes_of, groups), groups)
+        admission = Admission(self.share.shared, map(self._problems.bytes_of, groups), groups)
         begun = BegunPairs(self.entries, digest_of([one.name for one in self.problems]))
         while admission.waiting:
             own = (
@@ -328,7 +327,7 @@ class PairSolver:
                 for group in admission
             )
             for found in executor.run(solve_parts, own):
-                size = self._bytes_of([part for part, *_ in found])
+                size = self._problems.bytes_of([part for part, *_ in found])
                 admission.release(size)
                 done = [one for one in found if not isinstance(one, Unsolved)]
                 for one in found:
@@ -357,14 +356,6 @@ class PairSolver:
         """About the seconds of a part on its whole matrix."""
         columns = len(part.folds) * len(self.problems[part.kernel].C)
         return seconds_on_matrix(self._problems.sizes[part.pair], columns)
-
-    def _bytes_of(self, parts: Sequence[PairPart]) -> int:
-        """Memory of the largest matrix of some parts, which are solved one after the other."""
-        sources = (self.problems[part.kernel].source for part in parts)
-        return max(
-            matrix_bytes(self._problems.sizes[part.pair], source.dtype)
-            for part, source in zip(parts, sources, strict=True)
-        )
 
     def _complete(self, found: dict[int, dict[PairPart, tuple[list[Fit], float]]], k: int) -> bool:
         """Whether every part of a kernel is solved."""

@@ -145,6 +145,12 @@ class SharedProblems:
         counts = list(map(len, self.classes))
         return [sum(counts) if b == REST else counts[a] + counts[b] for a, b in self.pairs]
 
+    def bytes_of(self, parts: Sequence[PairPart]) -> int:
+        """Bytes of the largest matrix of some parts, which are solved one after the other."""
+        dtypes = (self.problems[part.kernel].source.dtype for part in parts)
+        sizes = (self.sizes[part.pair] for part in parts)
+        return max(map(matrix_bytes, sizes, dtypes))
+
     def task(self, part: PairPart, begun: BegunPair | None = None) -> PairTask:
         """Problems of a part, on its matrix, of which some may be done."""
         problem = self.problems[part.kernel]
@@ -172,13 +178,9 @@ def _words_of(_shared: Any, parts: Sequence[PairPart], *_: Any) -> str:
 
 
 def _memory_of(shared: Any, parts: Sequence[PairPart], *_: Any) -> int:
-    """Bytes of the largest matrix of some parts; `shared` is as the executor has given it."""
+    """Bytes of a task; `shared` is as the executor has given it."""
     problems: SharedProblems = getattr(shared, "value", shared)
-    most = 0
-    for part in parts:
-        dtype = problems.problems[part.kernel].source.dtype
-        most = max(most, matrix_bytes(problems.sizes[part.pair], dtype))
-    return most
+    return problems.bytes_of(parts)
 
 
 @told_as(_words_of, _memory_of)

@@ -30,13 +30,7 @@ from dhsk.run_progress import passes_of_call
 from dhsk.samples import Samples
 from dhsk.solvers.device_steps import WholeOnDevice
 from dhsk.solvers.smo import padded
-from dhsk.solvers.sources import (
-    Combination,
-    Panel,
-    Source,
-    fill_symmetric,
-    parts_of,
-)
+from dhsk.solvers.sources import Combination, Panel, Source, fill_symmetric
 
 EDGE: Final = 1024
 """Default edge of blocks of kernel values. Measured: 0.30 s for 4,096 samples of 393 features;
@@ -119,10 +113,6 @@ class RowsSource(Source):
                 values = self._kernel.of_rows(self._rows[rows[i]], self._rows[group[j]])
                 places = np.arange(i.start, i.stop), np.arange(j.start, j.stop)
                 yield Panel(places[0], number, places[1], values)
-
-    def row_parts(self, rows: Indices, most: int) -> list[Indices]:
-        """Positions among some samples in parts."""
-        return parts_of(np.arange(len(rows)), most)
 
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns, on all cores or a device."""

@@ -1,13 +1,13 @@
 """Training of an exact SVM, in memory or on a Gram matrix."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from dhsk.arrays import ROWS, Floats, Indices, Rows
+from dhsk.arrays import Floats, Indices, Rows
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.limits import core_count
 from dhsk.execution.memory import Share
@@ -39,12 +39,11 @@ from dhsk.models.pair_tasks import MatrixProblem, PairFits
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
 from dhsk.models.sources import RowsShape, RowsSource
-from dhsk.progress import Progress
 from dhsk.samples import Samples
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.pairs import Way
 from dhsk.solvers.platt import fit_sigmoid
-from dhsk.solvers.problems import REST, WORDS, classes_of_problems
+from dhsk.solvers.problems import REST, WORDS, classes_of_problems, problems_of_classes
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import ArraySource, Source
 
@@ -88,7 +87,7 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
         told.expect("fits", counts.pairs)
         kind: Any = PairSolver
         if problem.most_steps is not None:
-            kind = partial(LimitedSolver, most=problem.most_steps, told=run.report)
+            kind = partial(LimitedSolver, most=problem.most_steps)
         solver = kind(
             problem.codes,
             problem.fold_weights,
@@ -103,14 +102,19 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
                 "fits", fits / counts.columns, WORDS[which], found=found
             ),
             watch=RoundWatch(lambda one: run.report(progress_of(one, len(problem.codes))), entries),
+            told=run.report,
         )
         with told.part("fits", span=counts.pairs):  # rounds tell of all pairs
-            models, _ = fit_models(problem, row_map, solver, training.rows_of)
-        names, vectorizer = samples.feature_names, samples.vectorizer
-        models = [replace(m, feature_names=names, vectorizer=vectorizer) for m in models]
-        found = _with_sigmoids(models, problem, samples, row_map, run)
+            model, solved = fit_model(problem, row_map, solver, training.rows_of)
+        sigmoids = _sigmoids(problem, solver, solved)
     notes = training_notes(samples.shape[0], samples.source)
-    return replace(found, notes={**notes, "planned_bytes": training.planned})
+    return replace(
+        model,
+        feature_names=samples.feature_names,
+        vectorizer=samples.vectorizer,
+        sigmoids=sigmoids,
+        notes={**notes, "planned_bytes": training.planned},
+    )
 
 
 def _way_of(kernel: Kernel, run: Run) -> Callable[..., _Training]:
@@ -126,32 +130,28 @@ def _parts_of(problem: Problem) -> dict[str, float]:
     return parts if problem.fold_of is None else parts | {"held_out decisions": 1.0}
 
 
-def fit_models(
+def fit_model(
     problem: Problem, row_map: RowMap, solver: PairSolver, rows_of: Callable[[Indices], Rows]
-) -> tuple[list[SvcModel], PairFits]:
-    """Solve the problems of one matrix with one C, and make a model of each row of weights.
+) -> tuple[SvcModel, PairFits]:
+    """Solve the problems of one matrix with one C, and make a model of the first row of weights.
 
-    rows_of gives the mapped rows of some samples. The fits of all models are returned too.
+    rows_of gives the mapped rows of some samples. The fits of all rows of weights are returned too.
     """
     ((_, solved),) = solver.solved()
-    models = []
-    for column in range(len(solver.weights)):
-        fits = [fit_of_kernel(own[column], solved.unit) for own in solved.fits]
-        expansion = Expansion.of(fits, problem.codes, solver.multi_class)
-        models.append(
-            SvcModel(
-                kernel=row_map.kernel,
-                sphere_map=row_map.sphere_map,
-                classes=problem.classes,
-                rows=rows_of(expansion.support),
-                expansion=expansion,
-                certificates=Certificates.of(fits, problem.tol, problem.C),
-                unit=solved.unit,
-                zero_rows=row_map.zero_rows.rule,
-                n_zero_rows=row_map.zero_rows.count,
-            )
-        )
-    return models, solved
+    fits = [fit_of_kernel(own[0], solved.unit) for own in solved.fits]
+    expansion = Expansion.of(fits, problem.codes, solver.multi_class)
+    model = SvcModel(
+        kernel=row_map.kernel,
+        sphere_map=row_map.sphere_map,
+        classes=problem.classes,
+        rows=rows_of(expansion.support),
+        expansion=expansion,
+        certificates=Certificates.of(fits, problem.tol, problem.C),
+        unit=solved.unit,
+        zero_rows=row_map.zero_rows.rule,
+        n_zero_rows=row_map.zero_rows.count,
+    )
+    return model, solved
 
 
 def _in_memory(
@@ -272,44 +272,21 @@ def _on_gram(
 # Probabilities
 
 
-def _with_sigmoids(
-    models: Sequence[SvcModel],
-    problem: Problem,
-    samples: Samples,
-    row_map: RowMap,
-    run: Run,
-) -> SvcModel:
-    """Model of all samples, with sigmoids fitted to decision values of the models of the folds."""
+def _sigmoids(problem: Problem, solver: PairSolver, solved: PairFits) -> Floats | None:
+    """Sigmoids of the problems, fitted to what the fits of the folds decide of other samples."""
     if problem.fold_of is None or problem.sample_weights is None:
-        return models[0]
-    blocks = row_map.blocks(samples, ROWS)
-    held_out, sigmoids = _held_out_decisions(models[1:], problem, blocks, run), []
-    codes, problems = problem.codes, models[0].expansion.problems
-    for number, (a, b) in enumerate(classes_of_problems(len(problems), models[0].multi_class)):
+        return None
+    folds = [np.flatnonzero(problem.fold_of == fold) for fold in range(-1, len(solver.weights) - 1)]
+    folds[0] = folds[0][:0]  # the fit on all samples holds out none
+    codes, problems = problem.codes, problems_of_classes(len(problem.classes), solver.multi_class)
+    held_out = np.zeros((len(codes), problems.shape[1]))
+    for own, (decided,) in zip(folds, solver.held_out(0, solved, folds), strict=True):
+        held_out[own] = np.take_along_axis(decided, problems[codes[own]], axis=1)
+    sigmoids = []
+    for number, (a, b) in enumerate(classes_of_problems(len(problems), solver.multi_class)):
         positive = codes == a
         used = positive | ((codes == b) if b != REST else codes >= 0)
         places = (problems == number).argmax(axis=1)
         decision = held_out[used, places[codes[used]]]
         sigmoids.append(fit_sigmoid(decision, positive[used], problem.sample_weights[used]))
-    return replace(models[0], sigmoids=np.array(sigmoids))
-
-
-def _held_out_decisions(
-    models: Sequence[SvcModel],
-    problem: Problem,
-    blocks: Iterable[tuple[int, Rows]],
-    run: Run,
-) -> Floats:
-    """Decision values of the problems that a sample's class is in, (N, problems of a class)."""
-    assert problem.fold_of is not None  # with probabilities
-    problems = models[0].expansion.problems
-    found = np.zeros((len(problem.codes), problems.shape[1]))
-    for first, rows in blocks:
-        run.report(Progress("held-out decisions", first, len(found)))
-        for fold, model in enumerate(models):
-            inside = np.flatnonzero(problem.fold_of[first : first + rows.shape[0]] == fold)
-            numbers = first + inside
-            own = problems[problem.codes[numbers]]
-            found[numbers] = np.take_along_axis(model.decisions(rows[inside]), own, axis=1)
-    run.report(Progress("held-out decisions", len(found), len(found)))
-    return found
+    return np.array(sigmoids)

@@ -363,10 +363,9 @@ def _round(state: BlockState, violation: float, share: float) -> Round:
     return Round(
         pairs=1,
         ended=int(state.ended),
-        left=0,
         support=support,
+        violation=violation,
         entries=state.entries,
         needed=support * n,
-        violation=violation,
         share=share,
     )

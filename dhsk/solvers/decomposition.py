@@ -47,16 +47,16 @@ class Round:
     ----------
     pairs, ended
         Number of pairs of classes, and of those that are solved or left to other solvers.
-    left
-        Number of those that are left.
     support
         Support vectors so far, summed over the pairs.
+    violation
+        Largest KKT violation among the samples that were looked at.
+    left
+        Number of pairs that are left.
     entries
         Entries of columns computed so far.
     needed
         Entries of the columns of the support vectors so far, each computed once for all pairs.
-    violation
-        Largest KKT violation among the samples that were looked at.
     share
         How far the pairs are, from 0 to 1; None where the columns tell it.
     part
@@ -67,11 +67,11 @@ class Round:
 
     pairs: int
     ended: int
-    left: int
     support: int
-    entries: int
-    needed: int
     violation: float
+    left: int = 0
+    entries: int = 0
+    needed: int = 0
     share: float | None = None
     part: float = 1.0
     against_rest: bool = False

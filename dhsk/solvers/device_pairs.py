@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -23,24 +23,15 @@ _BEGUN: Final = 2.0
 """Violation of coefficients of 0."""
 
 
-class MatrixOfPairs(NamedTuple):
-    """The matrix of all samples of some pairs on a device."""
-
-    whole: WholeOnDevice
-    samples: Indices
-    """Its samples, class by class, so that threads read rows in order."""
-
-
-def matrix_for(tasks: Sequence[PairTask]) -> MatrixOfPairs | None:
+def matrix_for(tasks: Sequence[PairTask]) -> WholeOnDevice | None:
     """Matrix of pairs of one source on the device of the code in progress, if it holds it."""
     if current_device() is None or any(task.ball for task in tasks):
         return None
-    samples = _by_class([task.pair for task in tasks])
-    whole = tasks[0].source.whole_on_device(samples)
-    return None if whole is None else MatrixOfPairs(whole, samples)
+    return tasks[0].source.whole_on_device(_by_class([task.pair for task in tasks]))
 
 
 def _by_class(pairs: Sequence[Pair]) -> Indices:
+    """Samples of some pairs, class by class, so that threads read rows in order."""
     if pairs[0].second == REST:
         return pairs[0].members
     classes = dict[int, Indices]()
@@ -51,14 +42,14 @@ def _by_class(pairs: Sequence[Pair]) -> Indices:
 
 
 def solve_on_device(
-    matrix: MatrixOfPairs, tasks: Sequence[PairTask], tol: float, watch: RoundWatch
+    matrix: WholeOnDevice, tasks: Sequence[PairTask], tol: float, watch: RoundWatch
 ) -> Iterator[Solved]:
     """Solve pairs to a KKT violation of tol, certified from gradients in float64.
 
     What is done of a pair is in the checkpoint from one try to the next.
     """
     begun = BegunPairs(watch.checkpoint, watch.name)
-    (device, values), samples = matrix
+    device, samples, values = matrix
     place = np.zeros(samples.max() + 1, np.intp)
     place[samples] = np.arange(len(samples))
     states = [_PairOnDevice(task, place, begun) for task in tasks]
@@ -125,15 +116,4 @@ def _tell(watch: RoundWatch, pairs: int, tol: float, violations: Floats, support
     """Tell of a launch: violations fall about evenly on a logarithmic scale, as a guess."""
     violation, ended = float(violations.max()), int(np.count_nonzero(violations <= tol))
     share = math.log(max(violation, tol) / _BEGUN) / math.log(tol / _BEGUN) if tol < _BEGUN else 1.0
-    watch.on_round(
-        Round(
-            pairs=pairs,
-            ended=min(ended, pairs),
-            left=0,
-            support=support,
-            entries=0,
-            needed=0,
-            violation=violation,
-            share=max(0.0, share),
-        )
-    )
+    watch.on_round(Round(pairs, min(ended, pairs), support, violation, share=max(0.0, share)))

@@ -33,9 +33,10 @@ _MOST_FREE: Final = 1 << 28
 
 
 class WholeOnDevice(NamedTuple):
-    """A matrix that fits on a device."""
+    """The matrix of some samples, which fits on a device."""
 
     device: Device
+    samples: Indices
     values: Callable[[], DeviceArray]
     """Computes the matrix, (n, n), within a turn."""
 

@@ -255,9 +255,12 @@ def certify(dual: Dual, b: Floats, f: Floats, work: Floats, tol: float) -> list[
     work are steps and seconds, (2, columns). A column has converged if its violation is at most
     tol. Coefficients within rounding of a bound are set to it, in place.
     """
-    for own, box in zip(b, dual.boxes, strict=True):
+    fits = []
+    for own, box, gradient_of_own, spent in zip(b, dual.boxes, f, work.T, strict=True):
         _settle_in_box(dual.sign, box, own)
-    return [_certify(dual, c, b[c], f[c], work[:, c], tol) for c in range(dual.shape[0])]
+        numbers = certificate(dual.sign, box, own, gradient_of_own)
+        fits.append(fit_of(own, numbers, int(spent[0]), float(spent[1]), tol))
+    return fits
 
 
 @compiled(error_model="numpy")
@@ -299,11 +302,6 @@ def violations(dual: Dual, b: Floats, f: Floats) -> Floats:
 def least_violation(b: Floats, f: Floats, tol: float, entry: float) -> float:
     """Violation to which a column can be solved: the tolerance, or rounding if that is more."""
     return max(tol, rounding_of(np.abs(f).max(), entry, np.abs(b).sum()))
-
-
-def _certify(dual: Dual, column: int, b: Floats, f: Floats, work: Floats, tol: float) -> Fit:
-    numbers = certificate(dual.sign, dual.boxes[column], b, f)
-    return fit_of(b, numbers, int(work[0]), float(work[1]), tol)
 
 
 def fit_of(b: Floats, numbers: Floats, steps: int, seconds: float, tol: float) -> Fit:

@@ -11,6 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from dhsk.arrays import Floats
 from dhsk.solvers.conjugate_gradients import Preconditioner, dots
+from dhsk.solvers.lanczos import log_quadrature
 from dhsk.solvers.ridge import Means, Products, solve_ridge
 
 
@@ -199,7 +200,7 @@ def estimated_likelihood(
     both = np.concatenate([Y, Z], axis=1)
     found = solve_ridge(source, both, noise, means=Means(preconditioner), block=False, **solving)
     coef, U = found.coef[:, :k], found.coef[:, k:]
-    logs = found.record.log_quadrature(both.shape[1])[k:] * dots(Z, W)
+    logs = log_quadrature(found.steps, both.shape[1])[k:] * dots(Z, W)
     log_determinant, log_error = _mean(logs)
     trace, trace_error = _mean(dots(W, U - W))
     trace += preconditioner.inverse_trace

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from math import fsum
-from typing import Any
 
 import numpy as np
 
@@ -63,10 +62,9 @@ def solve_one_class(
     found = solve_box(source, problem, start, limits, report)
     b, product = found.b, -found.f
     violation = problem.violation(b, found.f)
-    entry = float(source.diagonal().max()), source.dtype
     return OneClassFit(
         b,
-        _offset(entry, weights, b, product),
+        _offset(source, weights, b, product),
         float(b @ product) / 2,
         violation,
         found.steps,
@@ -85,23 +83,20 @@ def _starting_point(weights: Floats, nu: float) -> Floats:
     return b
 
 
-def _offset(
-    entry: "tuple[float, np.dtype[Any]]", weights: Floats, b: Floats, product: Floats
-) -> float:
+def _offset(source: Source, weights: Floats, b: Floats, product: Floats) -> float:
     """LIBSVM's rho, but with the minimum of K b over the free samples instead of the mean.
 
     At the optimum all free samples lie on the boundary. The minimum, less the rounding error of K b
     in another order of summation, makes them inliers whatever violation is left. Without free
     samples it is the middle of the interval that the others allow. If all samples are at their
-    upper bounds, where LIBSVM's is infinite, it is the largest value of K b. entry is the largest
-    of the diagonal, and the type of the matrix.
+    upper bounds, where LIBSVM's is infinite, it is the largest value of K b.
     """
     grow, shrink = b < weights, b > 0
     free = grow & shrink
     if free.any():
-        largest, dtype = entry
+        largest = float(source.diagonal().max())
         rounding = rounding_of(float(product.max()), largest, float(b.sum()))
-        rounding *= float(np.finfo(dtype).eps / np.finfo(np.float64).eps)
+        rounding *= float(np.finfo(source.dtype).eps / np.finfo(np.float64).eps)
         return float(product[free].min()) - rounding
     highest = float(product[shrink].max(initial=-np.inf))
     return (float(product[grow].min()) + highest) / 2 if grow.any() else highest

@@ -16,7 +16,7 @@ from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.run_progress import passes_of_call
 from dhsk.solvers.block_gradients import BlockConjugateGradients
 from dhsk.solvers.conjugate_gradients import ConjugateGradients, Preconditioner
-from dhsk.solvers.lanczos import LanczosRecord
+from dhsk.solvers.lanczos import Steps
 
 _RESTARTS: Final = 3
 """Restarts from a recomputed residual: rounding errors accumulate in it over many steps."""
@@ -93,8 +93,8 @@ class RidgeSolution:
     """Whether the iteration stopped at a direction along which K + D is not positive, (k,)."""
     passes: int
     """Products with the matrix."""
-    record: LanczosRecord
-    """Coefficients of the steps, from which quadratures are made; none of a block."""
+    steps: Steps
+    """Steps of the first descent, from which quadratures are made; none of a block."""
 
 
 def solve_ridge(
@@ -166,8 +166,8 @@ def solve_ridge(
     means.checkpoint.drop(*begun)
     residual = run.residual()
     coef = np.ldexp(run.B, exponents)
-    record = LanczosRecord(run.steps)
-    return RidgeSolution(coef, residual, residual <= tol, run.indefinite, run.passes, record)
+    converged = residual <= tol
+    return RidgeSolution(coef, residual, converged, run.indefinite, run.passes, run.steps)
 
 
 def _descend(run: ConjugateGradients, tol: float, max_passes: int, kept: KeptState) -> None:

@@ -34,6 +34,7 @@ from dhsk.solvers.dual import (
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.smo import settle
 from dhsk.solvers.sources import Source, products
+from dhsk.solvers.subproblem import SetSolution
 from dhsk.solvers.together import PairState, Together
 
 MAX_PASSES: Final = 5000
@@ -104,15 +105,15 @@ class RoundState(PairState):
         chosen = self.chosen if len(self.chosen) else self.worst(count)
         return PartTask(number, source, self.pair, chosen, self.b[:, chosen], self.f[:, chosen])
 
-    def take(self, found: "PartSolution") -> None:
+    def take(self, found: SetSolution) -> None:
         """Take the solution of subproblems."""
         self.work += found.work
         tired = bool(self.work[0].max() >= most_steps(self.pair.dual.shape[1]))
         self.improved = found.finished or tired
-        self.chosen = self.chosen[:0] if self.improved else found.chosen
-        self.moved |= bool((self.b[:, found.chosen] != found.b).any())
-        self.b[:, found.chosen] = found.b
-        self.f[:, found.chosen] = found.f
+        self.chosen = self.chosen[:0] if self.improved else found.inside
+        self.moved |= bool((self.b[:, found.inside] != found.b).any())
+        self.b[:, found.inside] = found.b
+        self.f[:, found.inside] = found.f
         for column in self.left if self.improved else ():
             settle(self.b[column], *self.pair.dual.bounds(column))
 
@@ -248,23 +249,7 @@ class PartTask:
     f: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class PartSolution:
-    """What a `PartTask` has found: new coefficients and gradients, (columns, m).
-
-    The work are steps and seconds of each column, (2, columns). What is not `finished` is only as
-    near to the solution as a task gets.
-    """
-
-    number: int
-    chosen: Indices
-    b: Floats
-    f: Floats
-    work: Floats
-    finished: bool
-
-
-def improve_part(task: PartTask, columns: list[int], tol: float) -> PartSolution:
+def improve_part(task: PartTask, columns: list[int], tol: float) -> SetSolution:
     """Solve some columns of the subproblems of a pair: the task that workers run."""
     K = task.source.block(task.pair.members[task.chosen])
     dual = task.pair.dual.part(task.chosen)
@@ -275,7 +260,7 @@ def improve_part(task: PartTask, columns: list[int], tol: float) -> PartSolution
     steps = Steps.of_task(len(K))
     work = improve(K, dual, b, f, columns, tol / 2, steps)
     finished = bool(work[0].sum() < steps.all)
-    return PartSolution(task.number, task.chosen, b, f, work, finished)
+    return SetSolution(task.number, task.chosen, b, f, work, finished)
 
 
 class _Ascent(NamedTuple):

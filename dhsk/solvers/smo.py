@@ -150,7 +150,7 @@ def ascend(
     limits, chunk = (float(tol), float(zone)), steps_between(len(b))
     steps = 0
     while True:
-        state = _state_of(K, f, tol)
+        state = f.astype(type_of_state(K.dtype, f, tol), copy=False)
         own, most = diagonal.astype(state.dtype, copy=False), min(chunk, max_steps - steps)
         done, violation = ascend_in_chunk(K, own, bounds, b, state, limits, most)
         f[:] = state  # the same array in float64
@@ -158,11 +158,6 @@ def ascend(
         if done < chunk or steps == max_steps:
             return steps, max(0.0, violation)
         steps = min(max_steps, steps + newton_steps(K, bounds, b, f, zone))
-
-
-def _state_of(K: NDArray[Any], f: Floats, tol: float) -> NDArray[Any]:
-    """The gradient in the type in which it is updated."""
-    return f.astype(type_of_state(K.dtype, f, tol), copy=False)
 
 
 def type_of_state(dtype: "np.dtype[Any]", f: Floats, tol: float) -> "np.dtype[Any]":

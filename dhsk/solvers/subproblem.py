@@ -60,14 +60,15 @@ class SetTask:
 
 @dataclass(frozen=True, eq=False)
 class SetSolution:
-    """Solution of a `SetTask`.
+    """Solution of the subproblems of a pair, of a `SetTask` or in a round.
 
     Attributes
     ----------
     number
         That of the task.
     inside
-        Places of the set's samples among those of the task: with those that have joined.
+        Places of the set's samples among those of the task, with those that have joined; in a round
+        among those of the pair.
     b, f
         Coefficients and gradients of all samples of the task, (columns, m).
     work

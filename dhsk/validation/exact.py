@@ -27,7 +27,7 @@ from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.pair_fits import DECISIONS, PairSolver
 from dhsk.models.pair_tasks import MatrixProblem, PairFits
-from dhsk.models.train_exact import fit_models
+from dhsk.models.train_exact import fit_model
 from dhsk.objects.places import Place
 from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import RunFacts
@@ -336,7 +336,7 @@ class ExactEngine:
         fits = KernelFits(multi_class, [matrix], [replace(one, name=name)], None, 1)
         solver = self._solver(weights, fits)
         row_map = RowMap(G.kernel, parse_sphere_map(G.sphere_map))
-        (model,), solved = fit_models(problem, row_map, solver, G.staged_rows)
+        model, solved = fit_model(problem, row_map, solver, G.staged_rows)
         counted = G.header.zero_rows
         model = replace(
             model,

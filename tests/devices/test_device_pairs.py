@@ -15,7 +15,7 @@ import dhsk
 from dhsk.devices import device
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.solvers.decomposition import Round, RoundWatch
-from dhsk.solvers.device_pairs import MatrixOfPairs, solve_on_device
+from dhsk.solvers.device_pairs import solve_on_device
 from dhsk.solvers.device_steps import DeviceMatrix, DeviceProblem, WholeOnDevice
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.newton import steps_between
@@ -130,7 +130,7 @@ def solved(host: HostDevice, K: NDArray[Any], C: float, watch: RoundWatch) -> li
     codes = np.arange(len(K)) % 2
     (pair,) = make_pairs(codes, np.ones((1, len(K))), [C / 2, C])
     own = K[np.ix_(pair.members, pair.members)]
-    matrix = MatrixOfPairs(WholeOnDevice(host, lambda: host.put(own)), pair.members)
+    matrix = WholeOnDevice(host, pair.members, lambda: host.put(own))
     task = PairTask("pair", ArraySource(K), pair)
     ((_, fits, _),) = solve_on_device(matrix, [task], TOL, watch)
     for fit in fits:

@@ -1,7 +1,7 @@
 """How often all samples are read: they may be larger than memory, or far away."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,16 @@ def test_an_exact_classifier_in_memory_takes_one(samples: Watched) -> None:
     """Rows are checked as they are mapped."""
     train_svc(problem(), samples, row_map(), Run())
     assert samples.passes == 1
+
+
+def test_probabilities_take_no_more(samples: Watched, client: Any) -> None:
+    """What the folds hold out is decided from the matrix, also on workers."""
+    folds = replace(problem(), fold_of=np.arange(N) % 3, sample_weights=np.ones(N))
+    here = train_svc(folds, samples, row_map(), Run())
+    assert samples.passes == 1
+    there = train_svc(folds, samples, row_map(), Run(client=client))
+    assert samples.passes == 3
+    np.testing.assert_allclose(here.sigmoids, there.sigmoids, rtol=0, atol=1e-9)
 
 
 def test_a_classifier_of_low_rank_in_memory_takes_one(samples: Watched) -> None:
