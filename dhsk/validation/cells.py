@@ -11,13 +11,22 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
 from dhsk.models.pair_tasks import PairFits
-from dhsk.results.columns import Certificate, GridPoint, KernelColumns, Row, flat, summarise
+from dhsk.results.columns import (
+    Certificate,
+    GridPoint,
+    KernelColumns,
+    Row,
+    flat,
+    is_rest,
+    summarise,
+)
 from dhsk.results.schema import decoded
 from dhsk.solvers.ball import capacity
 from dhsk.solvers.problems import REST, Pair
 from dhsk.validation.grid import Grid
 from dhsk.validation.out_of_fold import Decisions, KeptCell
 from dhsk.validation.scores import (
+    ACCURACY,
     Decided,
     DecidedOneVsRest,
     decisions_one_vs_rest,
@@ -37,11 +46,17 @@ class Cells:
     predicted: list[list[int]]
     decisions: Sequence[Decisions | None] = ()
     """Decisions of each row; None, or no entries at all, if they are not kept."""
+    waiting: Sequence[Floats] = ()
+    """Decisions of the problems of each row, (n, problems), if its score waits for other folds."""
 
     def with_more(self, others: "Cells") -> "Cells":
         """These cells, and others."""
-        decisions = [*self.decisions, *others.decisions]
-        return Cells([*self.rows, *others.rows], [*self.predicted, *others.predicted], decisions)
+        return Cells(
+            [*self.rows, *others.rows],
+            [*self.predicted, *others.predicted],
+            [*self.decisions, *others.decisions],
+            [*self.waiting, *others.waiting],
+        )
 
     def named(self, prefix: str) -> "Cells":
         """These cells with a prefix before family and label."""
@@ -80,11 +95,12 @@ class Cells:
         """
         own = {"rows": [flat(row) for row in self.rows], "predicted": self.predicted}
         values = {"rest": {**own, **(rest or {})}}
+        arrays = {f"waiting-{n}": one for n, one in enumerate(self.waiting)}
         decided = {n: one for n, one in enumerate(self.decisions) if one is not None}
-        if not decided:
-            return {}, values
-        decisions = np.concatenate(list(decided.values()))
-        return {"decisions": decisions, "decided": np.array(list(decided))}, values
+        if decided:
+            arrays["decisions"] = np.concatenate(list(decided.values()))
+            arrays["decided"] = np.array(list(decided))
+        return arrays, values
 
     @classmethod
     def of_entry(cls, kept: dict[str, Any]) -> "Cells":
@@ -98,7 +114,8 @@ class Cells:
             parts = np.split(kept["decisions"], ends[:-1])
             for number, part in zip(numbers, parts, strict=True):
                 decisions[number] = part
-        return cls(rows, predicted, decisions)
+        waiting = [kept[name] for n in range(len(rows)) if (name := f"waiting-{n}") in kept]
+        return cls(rows, predicted, decisions, waiting)
 
 
 def rows_of_kernel(
@@ -127,24 +144,48 @@ def scored(
     """Score the decisions of each fold and C, fold by fold: a row for each of these columns.
 
     `names` are the columns of the kernel, `proof_of` gives the certificate of a column of the grid.
+    Probabilities are of sigmoids fitted to other folds: a fold alone has no scores, but waits for
+    the others, see `scored_together`.
     """
     rows, predicted, kept = [], [], []
     sigmoids: Sequence[Floats | None] = [None] * grid.columns
+    waits = grid.scoring.probabilities and len(grid.folds) == 1
     if grid.scoring.probabilities:
         held_out = list(held_out)
-        sigmoids = _sigmoids(grid, held_out, rule)
+        sigmoids = sigmoids if waits else _sigmoids(grid, held_out, rule)
+    scoring = ACCURACY if waits else grid.scoring
     for column, decided in enumerate(held_out):
         fold, c = divmod(column, len(grid.C))
         present = grid.present(fold)
         truth = grid.y[grid.folds[fold][1]]
-        found, guess = score(
-            grid.scoring, decided, present, grid.classes, truth, rule, sigmoids[column]
-        )
+        found, guess = score(scoring, decided, present, grid.classes, truth, rule, sigmoids[column])
         point = names.at(grid.C[c], None if grid.C_scaled is None else grid.C_scaled[c])
+        found = math.nan if waits else found
         rows.append(Row(**vars(point), fold=fold, score=found, **vars(proof_of(column))))
         predicted.append(guess.tolist())
         kept.append(decisions_one_vs_rest(decided, present, grid.classes, rule))
-    return Cells(rows, predicted, kept).kept
+    return Cells(rows, predicted, kept, list(held_out) if waits else ()).kept
+
+
+def scored_together(parts: Sequence[Cells], grid: Grid) -> list[list[Row]]:
+    """Rows of each fold, with the scores for which they waited; see `scored`."""
+    truth, scores = [grid.y[test] for _, test in grid.folds], list[list[float]]()
+    for number, row in enumerate(parts[0].rows):
+        of_each = is_rest(row.kernel) or row.rank is not None  # low rank is always one-vs-rest
+        rule = DecidedOneVsRest if of_each else Decided
+        decided = [part.waiting[number] for part in parts]
+        own = list(zip(decided, truth, strict=True))
+        found = sigmoids_of_folds(own, len(grid.classes), rule, grid.repeats)
+        scores.append(
+            [
+                score(grid.scoring, d, grid.present(k), grid.classes, truth[k], rule, found[k])[0]
+                for k, d in enumerate(decided)
+            ]
+        )
+    return [
+        [replace(row, score=scores[number][k]) for number, row in enumerate(part.rows)]
+        for k, part in enumerate(parts)
+    ]
 
 
 def _sigmoids(grid: Grid, held_out: Sequence[Floats], rule: type[Decided]) -> list[Floats | None]:

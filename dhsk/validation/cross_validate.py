@@ -221,7 +221,7 @@ def cross_validate(
     grid = replace(grid, in_spreads=scale_C)
     if low_rank is None:
         grid = replace(grid, ways=ways_of(multi_class, len(grid.classes), search=look))
-    maps = Maps.of(sphere_map, square, grid, default=default)
+    maps = Maps.of(sphere_map, square, default=default)
     rounds = sizes_of_rounds(parse_search(search), square, grid, default=default)
     kernels_on = partial(
         kernels_of, time_scale=time_scale, kernels=kernels, zero_rows=fit.zero_rows,

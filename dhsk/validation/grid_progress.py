@@ -126,9 +126,12 @@ class GridProgress(RunProgress):
         return "" if self._fold < 0 else f", fold {self._fold + 1} of {self._folds}"
 
     def scored(self, rows: Sequence[Row]) -> None:
-        """Take the scores of a kernel: a mean over all folds may be the best so far."""
+        """Take the scores of a kernel: a mean over all folds may be the best so far.
+
+        Rows that wait for other folds have none yet.
+        """
         more = False
-        for row in rows:
+        for row in (one for one in rows if not np.isnan(one.score)):
             fold = row.fold if self._fold < 0 else self._fold
             label = self._prefix + row.label
             own = self._rows.setdefault((label, row.C, row.rank), {})

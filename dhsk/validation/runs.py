@@ -57,16 +57,16 @@ class Maps:
     """Whether spherical kernels run on centred log-ratios beside."""
 
     @classmethod
-    def of(cls, sphere_map: object, square: Square, grid: Grid, *, default: bool) -> "Maps":
-        """Check the name of the map; InputError if it cannot be used with the input or scorer.
+    def of(cls, sphere_map: object, square: Square, *, default: bool) -> "Maps":
+        """Check the name of the map; InputError if it cannot be used with the input.
 
         A `default` search tries tf-idf of texts too, and of sparse counts whose totals differ as
         those of texts do, and log-ratios of few dense compositions.
         Columns of other units are scaled, and of embeddings directions are taken.
         """
-        if sphere_map is None and default and not grid.scoring.probabilities:
+        if sphere_map is None and default:
             sphere_map = map_by_looks(square) if isinstance(square, Samples) else None
-        if sphere_map is None and default and not grid.scoring.probabilities:
+        if sphere_map is None and default:
             texts = isinstance(square, Samples) and _of_words(square)
             ratios = isinstance(square, Samples) and _few_compositions(square)
             learnt = TFIDF if texts else None
@@ -78,12 +78,6 @@ class Maps:
             raise InputError(
                 f"sphere_map={sphere_map!r} weighs features anew in every fold: give samples, not "
                 "a matrix"
-            )
-        if learnt and grid.scoring.probabilities:
-            raise InputError(
-                f"scoring {grid.scoring.name!r} needs probabilities, which are fitted to what "
-                "other folds hold out, but here every fold has its own kernel: choose "
-                "another map, or a scorer of labels or decisions"
             )
         ratios = both and isinstance(square, Samples) and has_few_zeros(square)
         plain = name not in LEARNT

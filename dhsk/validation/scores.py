@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import combinations
 from pickle import PickleError
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +156,9 @@ class Scoring:
     """Whether it needs `predict_proba`."""
 
 
+ACCURACY: Final = Scoring("accuracy", "accuracy", _accuracy, probabilities=False)
+
+
 def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
     """Scorer of a name or a function, tried on a small example before any long work.
 
@@ -193,7 +196,7 @@ def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
                 raise InputError(
                     f"scoring {name!r} does not suit an SVM on {k} classes: {words}"
                 ) from error
-    return Scoring(name, key, _accuracy if name == "accuracy" else scorer, probabilities)
+    return ACCURACY if name == ACCURACY.name else Scoring(name, key, scorer, probabilities)
 
 
 def _names_of(scoring: Any) -> tuple[str, str]:

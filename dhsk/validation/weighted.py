@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Indices
 from dhsk.kernels import Kernel
-from dhsk.results.columns import Certificate
+from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, scan
 from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.weighted import LEARNT, MapName, WeightedSamples
 from dhsk.solvers.problems import MultiClass
-from dhsk.validation.cells import Cells
+from dhsk.validation.cells import Cells, scored_together
 from dhsk.validation.engine import Engine, Needs, TriedKernel
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import GridProgress
@@ -94,12 +94,18 @@ class WeightedEngine:
             with self._told.within(fold=fold):
                 own = engine.run([kernel], _fold(grid, fold))
             parts.append(next(one.cells for one in own if one.rank == first.rank))
+        by_fold: list[Sequence[Row]] = [cells.rows for cells in parts]
+        if grid.scoring.probabilities:
+            by_fold = [*scored_together(parts, grid)]
+            for fold, own_rows in enumerate(by_fold):
+                with self._told.within(fold=fold):
+                    self._told.scored(own_rows)
         # It is a column of the cell, which is one over all folds: the worst.
-        errors = [error for one in parts if (error := one.rows[0].trace_error) is not None]
+        errors = [error for own in by_fold if (error := own[0].trace_error) is not None]
         rows = [
             replace(row, fold=fold, C_scaled=C_scaled[row.C], trace_error=max(errors, default=None))
-            for fold, cells in enumerate(parts)
-            for row in cells.rows
+            for fold, own in enumerate(by_fold)
+            for row in own
         ]
         predicted = [guess for cells in parts for guess in cells.predicted]
         decisions = [one for cells in parts for one in cells.decisions]
