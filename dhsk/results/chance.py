@@ -9,6 +9,9 @@ CLEAR: Final = 2.0
 candidates passes one of them by chance."""
 
 
+_MEANS: Final = ("f1_macro", "precision_macro", "recall_macro")
+
+
 class Guessing(NamedTuple):
     """What a classifier scores that does not look at the samples."""
 
@@ -27,7 +30,8 @@ def guessing(scoring: str, class_counts: Sequence[float]) -> Guessing | None:
     of Mann and Whitney [1]_, (n_1 + n_2 + 1) / (12 n_1 n_2). "f1" is 2 p / (1 + p) where all are
     predicted to be of the second class, of share p, and its error is that of p times the slope.
     "matthews_corrcoef" of two classes is that of Pearson: its variance is 1/n where they have
-    nothing in common.
+    nothing in common. Means over the classes of f1, precision and recall are those of the given
+    labels in a random order: each class has its share p_k, with the variance p_k (1 - p_k) / n_k.
 
     References
     ----------
@@ -35,6 +39,9 @@ def guessing(scoring: str, class_counts: Sequence[float]) -> Guessing | None:
        Stochastically Larger than the Other", Annals of Mathematical Statistics 18 (1947), 50-60.
     """
     n, k = sum(class_counts), len(class_counts)
+    if scoring in _MEANS:
+        variances = [own / n * (1 - own / n) / own for own in class_counts]
+        return Guessing(1 / k, math.sqrt(sum(variances)) / k, "that of guessing")
     if scoring == "accuracy":
         share = max(class_counts) / n
         error = math.sqrt(share * (1 - share) / n)

@@ -1,12 +1,14 @@
 """Where every candidate only guesses, none is to be taken."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import get_scorer
 
 import dhsk
@@ -89,6 +91,29 @@ def test_guessing_is_what_guesses_score(scoring: str) -> None:
     assert abs(np.mean(found) - chance.score) < 0.1 * chance.standard_error
     assert np.std(found) == pytest.approx(chance.standard_error, rel=0.05)
     assert guessing("f1", (1, 2, 3)) is None
+
+
+@pytest.mark.parametrize("counts", [(150, 6), (100, 30, 5), (10,) * 20])
+@pytest.mark.parametrize("average", ["f1_macro", "precision_macro", "recall_macro"])
+def test_guessing_by_means_over_classes(average: str, counts: tuple[int, ...]) -> None:
+    """By scikit-learn's own scores of 1,000 orders of the labels."""
+    rng, true = np.random.default_rng(0), np.repeat(np.arange(len(counts)), counts)
+    function = get_scorer(average)._score_func
+    found = [function(true, rng.permutation(true), average="macro") for _ in range(1000)]
+    chance = guessing(average, counts)
+    assert chance is not None
+    assert abs(np.mean(found) - chance.score) < 0.1 * chance.standard_error
+    assert np.std(found) == pytest.approx(chance.standard_error, rel=0.07)
+
+
+@pytest.mark.parametrize("scoring", ["f1_macro", "precision_macro"])
+def test_the_largest_class_alone_is_nothing_learnt(scoring: str) -> None:
+    """Its score is below that of guessing, and no advice to take a method."""
+    X, y = churn()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        found = dhsk.cross_validate(X, y, kernels=["cosine"], C=1e-6, scoring=scoring, refit=False)
+    assert found.advice.startswith("none is to be used: no score is clearly above 0.5000")
 
 
 def test_f1_of_nothing_learnt() -> None:
