@@ -236,9 +236,9 @@ def _print_files(
     files = [*TABLES, PAGE, *(["model.dhsk"] if model else [])]
     hint(f"output: {out / files[0]}, {', '.join(files[1:])}")
     beside = result.beside
-    if model and beside is not None and beside.ahead:
+    if model and beside is not None and beside.ahead and not result.unlearnt:
         name = beside.baseline.method
-        hint(f"model:  of {result.best.brief}; the code of {name}, which is ahead, is on the page")
+        hint(f"model:  of {result.best.brief}; the code of {name}, the one to take, is on the page")
     elif model and result.best != result.decision.best:
         hint(f"model:  of {result.best.brief}, as decided (--choose best: of the highest mean)")
     if (out / FILE).exists():

@@ -54,6 +54,15 @@ def opening(page: Place) -> str:
     return f"{how} in a browser"
 
 
+def refuse_unfinished(out: Place) -> None:
+    """Raise InputError for a folder that has no results yet, but of a run that has begun."""
+    begun = (out / PAGE, out / TABLES[1], out.joinpath(*_NOTE))
+    if not (out / TABLES[0]).exists() and any(file.exists() for file in begun):
+        raise InputError(
+            f"{out} holds a run of dhsk cv or compare that has not ended: the same command goes on"
+        )
+
+
 def settings_of(**given: Any) -> dict[str, Any]:
     """Settings that decide the results of a run, as plain JSON, with a hash of each array."""
     settings: dict[str, Any] = json.loads(json.dumps(given, default=_plain))

@@ -9,7 +9,7 @@ import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
 from dhsk.commands.cv_table import facts_of_result, rows_of_result
-from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, opening
+from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, opening, refuse_unfinished
 from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError, StoreError
@@ -70,9 +70,7 @@ def _described(path: Place) -> Description:
         )
     if (path / TABLES[0]).exists():
         return _results(path)
-    if (path / PAGE).exists():
-        said = "a run of dhsk cv that has not ended: the same command goes on, see its"
-        raise InputError(f"{path} holds {said} {PAGE}")
+    refuse_unfinished(path)
     if is_name_of_file(path) and not path.exists():
         Origin.of(str(path))  # which says so
     try:

@@ -300,10 +300,13 @@ def check_out(
     for whole in map(str, filter(None, inputs)):
         if any(_is_same_file(out, path) for path in (whole, *(file for file, _ in _splits(whole)))):
             raise InputError(f"--out {out} is the input {whole} and would replace it: name another")
-    if out.exists() and not is_one(out):
+    if not out.exists():
+        return
+    if not is_one(out):
         raise InputError(
             f"--out {out} exists, is not {what}, and would be lost: name another, or remove it"
         )
+    click.echo(f"dhsk: --out {out} is {what}, which will be replaced", err=True)
 
 
 def _is_same_file(out: Place, path: str) -> bool:

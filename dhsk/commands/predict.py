@@ -16,7 +16,7 @@ from dhsk.arrays import ROWS, Rows
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, say_cost_of
-from dhsk.commands.earlier_run import TABLES
+from dhsk.commands.earlier_run import TABLES, refuse_unfinished
 from dhsk.commands.inputs import (
     check_out,
     names_in_table,
@@ -75,6 +75,7 @@ _OTHERS: Final = (*ARROW, ".npy", ".npz", ".h5ad", ".jsonl", ".xlsx")
 
 def _model_in(place: Place) -> Place:
     """The model of a file, or of the folder of a run of `dhsk cv --model`."""
+    refuse_unfinished(place)
     if not (place / TABLES[0]).exists():
         return place
     if not (place / "model.dhsk").exists():
@@ -161,7 +162,7 @@ def predict(
     target.check(columns, model, samples, labels)
     loaded = load_model(model)
     if columns["proba"] and not loaded.has_probabilities:
-        line = _training_of(loaded, exact=isinstance(loaded, SvcModel))
+        line = _training_of(loaded, table, exact=isinstance(loaded, SvcModel))
         raise InputError(f"{model} has no probabilities: train one that has by {line}")
     opened = _samples_for(loaded, model, samples, labels, table)
     truth = None if labels is None else _comparable(labels, opened, loaded, table)
@@ -184,8 +185,10 @@ def predict(
     target.say(samples)
 
 
-def _training_of(model: "SvcModel | LowRankModel", *, exact: bool) -> str:
+def _training_of(model: "SvcModel | LowRankModel", table: Reading, *, exact: bool) -> str:
     """Command that trains a classifier like a model, with probabilities."""
+    texts = replace(table.of_new_samples, drop_columns=(), id_column=None, header=None)
+    texts = texts if model.vectorizer is None else texts.counting(model.vectorizer)
     spec = {name: value for name, value in model.kernel.to_spec().items() if name != "dim"}
     own = [f"--{name} {value}" for name, value in spec.items() if name != "name"]
     words = [f"--kernel {spec['name']}", *own] if spec["name"] in KERNELS else []
@@ -194,7 +197,7 @@ def _training_of(model: "SvcModel | LowRankModel", *, exact: bool) -> str:
     if exact and len(model.classes) > 2:
         words.append(f"--multi-class {getattr(model, 'multi_class', 'ovo')}")
     words += ["--probability"] if exact else [f"--rank {model.rows.shape[0]} --loss logistic"]
-    return f"dhsk train SAMPLES --labels LABELS {' '.join(words)} --out MODEL"
+    return f"dhsk train SAMPLES --labels LABELS{texts.words} {' '.join(words)} --out MODEL"
 
 
 def _samples_for(
@@ -214,8 +217,14 @@ def _samples_for(
         )
     like = () if loaded.vectorizer is not None else loaded.feature_names or ()
     columns = names_in_table(samples, table) or ()
-    if set(like) & set(columns) and set(like) - set(columns):  # text in others would be refused
-        none = {*table.drop_columns, *own_label_column(samples, labels), table.id_column}
+    own = own_label_column(samples, labels)
+    if set(own) & set(like):
+        raise InputError(
+            f"--labels {labels} is a feature of {model}: name the column of the labels"
+        )
+    named = columns != tuple(map(str, range(len(columns))))
+    if named and set(like) - set(columns):  # text in others would be refused
+        none = {*table.drop_columns, *own, table.id_column}
         refuse_others(samples, [name for name in columns if name not in none], like, str(model))
     try:
         opened = open_samples_of(samples, table, labels, loaded.dim, loaded.vectorizer, like=like)

@@ -71,6 +71,20 @@ class Reading:
         words = replace(self, min_df=1, ngrams=1, stop_words=None)
         return replace(words, spectrum=None, letters=None, canonical=False, n_features=None)
 
+    def counting(self, vectorizer: AnyVectorizer) -> "Reading":
+        """The same with the options of a vectorizer."""
+        rarest = replace(self, min_df=vectorizer.min_df)
+        if isinstance(vectorizer, Vectorizer):
+            return replace(rarest, ngrams=vectorizer.ngrams, stop_words=vectorizer.stop_words)
+        given, usual = vectorizer.length, "dna" if vectorizer.canonical else "any"
+        return replace(
+            rarest,
+            spectrum=given if isinstance(given, tuple) else (given, given),
+            letters=None if vectorizer.letters == usual else vectorizer.letters,
+            canonical=vectorizer.canonical,
+            n_features=vectorizer.n_features,
+        )
+
     @property
     def words(self) -> str:
         """These options on a command line, with a blank before each."""

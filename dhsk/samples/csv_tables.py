@@ -168,13 +168,13 @@ class TableSamples(Samples):
         names, head = self.table.names, self.table.head()
         columns = {c: [record[c], *head.get(names[c], [])] for c in self.kept}
         words = {c: sum(len(v.split()) for v in values) for c, values in columns.items()}
-        texts = (
+        texts = [
             c for c in self.kept
             if max(words[c] / len(columns[c]), len(record[c].split())) >= _FEWEST_WORDS
-        )  # fmt: skip
-        column = next(texts, None)
-        if column is None:
+        ]  # fmt: skip
+        if not texts:
             return ""
+        column = max(texts, key=words.__getitem__)
         place = shlex.quote(f"{self.table.origin.path}:{names[column]}")
         return f"to count the words of a column of texts give {place}. Without them: "
 

@@ -217,7 +217,8 @@ def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
         found = [record for record in records_of(lines, delimiter) if record]
     except csv.Error:
         return []
-    return found[:-1] if len(found) > LOOKED_AT else found
+    is_cut = len(found) > LOOKED_AT or sum(line.count('"') for line in lines) % 2
+    return found[:-1] if is_cut and len(found) > 1 else found
 
 
 def _is_even(rows: Sequence[Sequence[str]]) -> bool:

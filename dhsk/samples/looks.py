@@ -155,10 +155,12 @@ def warn_of_repeated(samples: Samples) -> None:
     rows = first_rows(samples)
     if rows.shape[1] < EMBEDDED and not _is_continuous(rows):
         return
+    dense = isinstance(rows, np.ndarray) and samples.vectorizer is None
+    numbers = "=np.unique(X, axis=0, return_inverse=True)[1]" if dense else ""
     warn(
         f"{samples.source}: {count:,} of {n:,} samples equal others, and folds may divide them: "
         "scores are too high if new samples do not repeat them too. Leave repeats out, or keep "
-        "them in one fold (--groups, groups=np.unique(X, axis=0, return_inverse=True)[1])",
+        f"them in one fold: --groups, of texts their own column (groups{numbers} in Python)",
     )
 
 

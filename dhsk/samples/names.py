@@ -84,7 +84,8 @@ def refuse_others(source: str, own: Sequence[str], names: Sequence[str], of: str
     missing, unknown = _beyond(names, own), _beyond(own, names)
     if missing or unknown:
         said = _difference(source, of, len(names), missing, unknown)
-        raise InputError(f"{said}{_like(missing, unknown)}{_of_words(missing, own)}")
+        way = _of_words(missing, unknown, own) or _like(missing, unknown)
+        raise InputError(f"{said}{way}")
 
 
 def table_in_order(X: Any, names: Sequence[str] | None) -> Any:
@@ -157,14 +158,19 @@ def _like(missing: Sequence[str], unknown: Sequence[str]) -> str:
     return ""
 
 
-def _of_words(missing: Sequence[str], own: Sequence[str]) -> str:
-    """What to do about columns of pandas.get_dummies for words that no new sample has."""
+def _of_words(missing: Sequence[str], unknown: Sequence[str], own: Sequence[str]) -> str:
+    """What to do about columns of pandas.get_dummies, of which new samples have others or none."""
+    raw = [name for name in unknown if any(other.startswith(f"{name}_") for other in missing)]
+    if raw:
+        return f". Make columns of words as in training: pandas.get_dummies(table, columns={raw!r})"
     words = {name.rpartition("_")[0] for name in own if "_" in name}
     if not missing or not all(name.rpartition("_")[0] in words for name in missing):
         return ""
+    new = [name for name in unknown if name.rpartition("_")[0] in words]
+    beside = f" and leave out {listed(new)}, which no training sample had" if new else ""
     return (
         ". pandas.get_dummies makes no columns for words that no sample has: add them, as "
-        f"table[{missing[0]!r}] = 0"
+        f"table[{missing[0]!r}] = 0{beside}"
     )
 
 

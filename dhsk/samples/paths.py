@@ -171,7 +171,8 @@ class Origin:
                     files = f"{quote(own)} > {quote(f'{stem}_utf8{self.suffix}')}"
                     raise _NotUtf8Error(
                         f"is not UTF-8 text (byte {error.object[error.start]:#x}): save it as "
-                        f"UTF-8, as iconv -f WINDOWS-1252 -t UTF-8 {files} does"
+                        f"UTF-8, as iconv -f ENCODING -t UTF-8 {files} does; ENCODING is "
+                        "WINDOWS-1252 for most of western Europe, WINDOWS-1250 for Czech or Polish"
                     ) from error
 
     def refuse_key(self, keyed: str) -> None:

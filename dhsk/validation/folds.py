@@ -148,7 +148,15 @@ def _check_groups(groups: Any, classes: Classes, cv: Any) -> None:
         )
     if not isinstance(cv, StratifiedFolds):
         return
-    found = len(set(given[classes.codes >= 0].tolist()))
+    used = classes.codes >= 0
+    found = len(set(given[used].tolist()))
+    both = set(zip(classes.codes[used].tolist(), given[used].tolist(), strict=True))
+    if len(both) == len(classes.names) and found > 1:
+        raise InputError(
+            "each class is in one group alone, and no group is divided between folds, so that no "
+            "fold could train on a class that it tests: give groups that have several classes, or "
+            "classes that have several groups"
+        )
     if found == 1:
         raise InputError(
             "all samples are of one group, and no group is divided between folds: two are needed"

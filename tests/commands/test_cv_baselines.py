@@ -90,7 +90,7 @@ def test_a_method_that_is_ahead_is_not_the_model(run: Any) -> None:
     assert result.beside is not None
     assert result.beside.ahead
     name = result.beside.baseline.method
-    said = f"model:  of {result.best.brief}; the code of {name}, which is ahead, is on the page"
+    said = f"model:  of {result.best.brief}; the code of {name}, the one to take, is on the page"
     assert said in out.splitlines()
     page = Path("o/report.html").read_text()
     assert f"Take {name}" in page

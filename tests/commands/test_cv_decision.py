@@ -165,11 +165,13 @@ def test_folds_in_the_order_of_the_rows(run: Any, tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_not_ended_is_told(run: Any) -> None:
-    """Of which there is a page; and a store has no labels of its own."""
-    Path("half").mkdir()
-    Path("half/report.html").write_text("so far")
-    err = run("info", "half")[2]
-    assert "half holds a run of dhsk cv that has not ended: the same command goes on" in err
+    """Of which there is a page, or a note; and a store has no labels of its own."""
+    said = "holds a run of dhsk cv or compare that has not ended: the same command goes on"
+    for folder, file in [("half", "report.html"), ("begun", "fits/run.json")]:
+        (Path(folder) / file).parent.mkdir(parents=True)
+        (Path(folder) / file).write_text("so far")
+        assert f"{folder} {said}" in run("info", folder)[2]
+        assert f"{folder} {said}" in run("predict", folder, "x.npy", "--out", "p.csv")[2]
     np.save("x.npy", np.random.default_rng(0).random((20, 3)))
     assert run("gram", "x.npy", "--out", "x.gram")[0] == DONE
     err = run("cv", "x.gram", "--out", "o")[2]

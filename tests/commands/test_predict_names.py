@@ -152,9 +152,47 @@ def test_no_other_file_is_replaced(run: Any, data: Any) -> None:
         assert err.count("\n") == 1
     assert Path("found/model.dhsk").read_bytes() == before
     assert Path("mine.csv").read_text() == "kept,so\n1,2\n"
-    for _ in range(2):
-        assert run("train", *words, "--out", "m")[0] == DONE
-        assert run("predict", "m", *words, "--out", "o.csv")[0] == DONE
+    for there in (False, True):
+        commands = {"m": ("train", *words), "o.csv": ("predict", "m", *words)}
+        for out, command in commands.items():
+            code, _, err = run(*command, "--out", out)
+            assert (code, f"--out {out} is a" in err) == (DONE, there)
+
+
+def test_words_that_became_columns_are_told(run: Any, data: Any) -> None:
+    """A new word, words that are no columns yet, another table, and a feature as labels."""
+    X, y = data
+    kinds = np.array(["A", "B", "C"])[np.arange(len(y)) % 3]
+    raw = pd.DataFrame(X[:, :3], columns=NAMES[:3]).assign(grp=kinds)
+    made = pd.get_dummies(raw, columns=["grp"])
+    made.assign(type=y).to_csv("x.csv", index=False)
+    assert run("train", "x.csv", "--labels", "x.csv:type", "--out", "m")[0] == DONE
+    made.rename(columns={"grp_C": "grp_D"}).to_csv("new.csv", index=False)
+    err = run("predict", "m", "new.csv", "--out", "o.csv")[2]
+    assert "table['grp_C'] = 0 and leave out grp_D, which no training sample had\n" in err
+    assert "Is 'grp_D' its" not in err
+    raw.to_csv("raw.csv", index=False)
+    err = run("predict", "m", "raw.csv", "--out", "o.csv")[2]
+    assert "as in training: pandas.get_dummies(table, columns=['grp'])\n" in err
+    pd.DataFrame({"x": X[:, 0], "Species": y}).to_csv("iris.csv", index=False)
+    err = run("predict", "m", "iris.csv", "--out", "o.csv")[2]
+    assert "iris.csv lacks 6 of the 6 features of m" in err
+    err = run("predict", "m", "x.csv", "--labels", "x.csv:grp_A", "--out", "o.csv")[2]
+    assert "--labels x.csv:grp_A is a feature of m: name the column of the labels" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--min-df 2 --ngrams 2 --stop-words english", "--spectrum 2-3", "--spectrum 3 --hash 64"],
+)
+def test_the_line_for_probabilities_counts_the_same(run: Any, words: str) -> None:
+    """Of words, and of substrings."""
+    texts = ["red wine and roses", "white wine and more roses", "green tea and red roses"] * 8
+    pd.DataFrame({"text": texts, "y": ["u", "v", "v"] * 8}).to_csv("t.csv", index=False)
+    given = ("t.csv:text", "--labels", "t.csv:y", *words.split())
+    assert run("train", *given, "--out", "m")[0] == DONE
+    err = run("predict", "m", "t.csv:text", "--proba", "--out", "o.csv")[2]
+    assert f"dhsk train SAMPLES --labels LABELS {words} --kernel heat" in err
 
 
 def test_labels_that_no_model_knows_are_warned_of(run: Any, data: Any) -> None:
@@ -235,10 +273,10 @@ def test_samples_or_models_without_names_are_taken_by_width(run: Any, data: Any)
     code, _, err = run("predict", "named", "x.npy", "--out", "o.csv")
     assert (code, err.count("\n")) == (DONE, 1)
     assert "named has feature names and x.npy has none" in err
-    code, _, err = run("predict", "bare", "x.csv", "--drop-column", "type", "--out", "o.csv")
+    code, _, err = run("predict", "bare", "x.csv", "--drop-column", "type", "--out", "o2.csv")
     assert (code, err.count("\n")) == (DONE, 1)
     assert "x.csv has feature names and bare has none" in err
-    code, _, err = run("predict", "bare", "x.npy", "--out", "o.csv")
+    code, _, err = run("predict", "bare", "x.npy", "--out", "o3.csv")
     assert (code, err) == (DONE, "")
     assert run("predict", "named", "narrow.npy", "--out", "o.csv")[0] == BAD_INPUT
 

@@ -1,6 +1,7 @@
 """Delimiters and headers of tables: found by rule, or given."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dhsk.errors import InputError, InputWarning
@@ -142,6 +143,18 @@ def test_numbers_are_read_as_other_programs_write_them(text, tmp_path):
     assert samples.feature_names == ("a", "b")
     (block,) = samples.blocks(9)
     np.testing.assert_array_equal(block, [[1.5, 2], [-2, 32.5]])
+
+
+@pytest.mark.parametrize("breaks", [1, 2, 7])
+def test_line_breaks_in_quotes_hide_no_delimiter(breaks, tmp_path):
+    """The first lines end within a text, wherever that begins."""
+    lines = [f"word{k} other" for k in range(breaks + 1)]
+    path = tmp_path / "x.csv"
+    table = pd.DataFrame({"nr": range(40), "text": ["\n".join(lines)] * 40, "y": ["u", "v"] * 20})
+    table.to_csv(path, sep=";", index=False)
+    samples = open_samples(f"{path}:text")
+    assert samples.shape == (40, breaks + 2)
+    assert read_labels(f"{path}:y", 40).tolist() == ["u", "v"] * 20
 
 
 @pytest.mark.parametrize("suffix", [".data", ".dat.gz"])

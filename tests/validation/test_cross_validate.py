@@ -129,6 +129,13 @@ def test_a_stored_kernel_is_its_own_default(digits: Any) -> None:
     assert [row["label"] for row in found.summary_] == ["heat s=0.5"]
 
 
+def test_groups_that_are_the_classes_are_refused(digits: Any) -> None:
+    """No fold could train on the class that it tests."""
+    X, y = digits
+    with pytest.raises(dhsk.InputError, match="each class is in one group alone"):
+        dhsk.cross_validate(X, y, kernels=["linear"], C=1, groups=y)
+
+
 def test_groups_stay_together(digits: Any) -> None:
     """Folds of the user's own are taken as they are; a splitter too."""
     X, y = digits
