@@ -81,6 +81,9 @@ class Documents(ABC):
         )
 
 
+_MODULES: Final = re.compile(r"(?<![\w.])(?:pandas|dhsk|sklearn\.\w+)(?=\.)")
+
+
 @dataclass(frozen=True)
 class SamplesFile:
     """What a file of samples seems to be, by its name and its first rows."""
@@ -108,7 +111,7 @@ class SamplesFile:
     def following(self) -> list[str]:
         """Commands that come next."""
         if self.python:
-            return list(self.python)
+            return list(map(_with_imports, self.python))
         labels = "" if self.labels is None else f" --labels {self.labels}"
         known = labels if self.labels != "LABELS" else ""
         grid, one = WAYS.get(self.seems or "", ("", ""))
@@ -118,6 +121,12 @@ class SamplesFile:
             f"dhsk cv {self.samples}{how} --out found",
             f"dhsk plan {self.samples}{known}{self.grouped}{self.options}{one}",
         ]
+
+
+def _with_imports(line: str) -> str:
+    """A line of Python with the imports of the modules that it names."""
+    found = dict.fromkeys(_MODULES.findall(line)) if " in Python" in line else {}
+    return f"import {', '.join(found)}; {line}" if found else line
 
 
 def value_notes(

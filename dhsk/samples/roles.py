@@ -213,6 +213,12 @@ class Roles:
         filled = [[np.nan if is_gap(v) else number_of(v) for v in values] for values in lists]
         return np.array(filled, np.float64).T
 
+    @property
+    def infinite(self) -> list[str]:
+        """Columns with infinite values."""
+        found = np.isinf(self.values).any(axis=0).tolist() if self.measures else []
+        return [name for name, is_so in zip(self.measures, found, strict=True) if is_so]
+
     def rows(self) -> Iterator[tuple[str, str]]:
         """What is guessed, for people."""
         if self.text or self.vector:
@@ -225,6 +231,13 @@ class Roles:
             yield "ids", self.ids
         if self.group:
             yield "groups", f"{self.group}: {STAY_TOGETHER}"
+        if self.unlabelled:
+            yield "gaps", f"rows without {self.label}: leave them out first"
+        if self.doubtful:
+            yield "gaps", f"{listed(self.doubtful)} in {self.label}: a class, unless left out"
+        texts = self.more[self.text] if self.text else []
+        if blank := sum(is_gap(text) or not str(text).strip() for text in texts):
+            yield "empty", f"{blank:,} of the {len(texts):,} texts looked at: leave them out first"
         for name in self.own:
             if order := time_order(self.more[name]):
                 yield "order", f"rows follow {said_of((name, order))}: {way_of((name, order))}"
@@ -240,12 +253,13 @@ class Roles:
             some = f"{n:,} of {whose}" if n else "some rows"  # others than those looked at
             said = f"{some} have some, in {columns} ({listed(self.gaps, SHOWN)}): {FILLED}"
             yield "gaps", said
+        if self.infinite:
+            yield (
+                "infinite",
+                f"{listed(self.infinite, SHOWN)}: refused, leave empty what is missing",
+            )
         if self.constant:
             yield "constant", f"{listed(self.constant, SHOWN)}: one value, which tells nothing"
-        if self.unlabelled:
-            yield "gaps", f"rows without {self.label}: leave them out first"
-        if self.doubtful:
-            yield "gaps", f"{listed(self.doubtful)} in {self.label}: a class, unless left out"
         if self.empty:
             yield "empty", f"{listed(self.empty, SHOWN)}: left out, as nearly all rows are"
         for words, way in _WAYS.items():

@@ -188,7 +188,7 @@ def test_numbers_with_commas_or_percents_are_told(run: Any, inside: None) -> Non
     assert words in out
     assert "--id-column" not in out
     line = "pandas.read_csv('t.csv', thousands=',').to_csv('t_points.csv', index=False)"
-    assert out.endswith(f"next:   {line} in Python\n")
+    assert out.endswith(f"next:   import pandas; {line} in Python\n")
     exec(line, {"pandas": pd})
     out = run("info", "t_points.csv")[1]
     assert "dhsk cv t_points.csv --labels t_points.csv:label --out found\n" in out
@@ -254,9 +254,10 @@ def test_numbers_in_lines_of_json_are_to_be_written_as_a_table(run: Any, inside:
     lines = (f'{{"label": "{"ab"[k % 2]}", "f1": {k / 7}, "f2": {k}}}' for k in range(60))
     Path("c.jsonl").write_text("\n".join(lines))
     out = run("info", "c.jsonl")[1]
-    line = "pandas.read_json('c.jsonl', lines=True).to_csv('c.csv', index=False) in Python"
+    read = "import pandas; pandas.read_json('c.jsonl', lines=True)"
+    line = f"{read}.to_csv('c.csv', index=False) in Python"
     assert out.splitlines()[-1].startswith(f"next:   {line}")
-    exec(f"import pandas; {line.removesuffix(' in Python')}")
+    exec(line.removesuffix(" in Python"))
     assert "f1" in run("info", "c.csv")[1]
 
 
@@ -386,3 +387,24 @@ def test_dates_are_no_labels(run: Any, inside: None) -> None:
     out = run("info", "t.csv")[1]
     assert "  dates    day: left out" in out
     assert "  empty    none: left out" in out
+
+
+def test_what_a_search_refuses_is_told(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Infinite values, and texts and their labels that are not there."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((40, 3)), columns=["a", "b", "c"]).assign(y=["u", "v"] * 20)
+    table.loc[3, "b"] = np.inf
+    table.to_csv("x.csv", index=False)
+    assert "infinite  b: refused, leave empty what is missing\n" in run("info", "x.csv")[1]
+    words = [" ".join(rng.choice(["red", "green", "blue", "white"], 30)) for _ in range(40)]
+    texts = pd.DataFrame({"text": words, "label": ["u", "v"] * 20})
+    texts.loc[4, "text"], texts.loc[7, "label"] = None, None
+    texts.to_csv("t.csv", index=False)
+    texts.to_json("t.jsonl", orient="records", lines=True)
+    for name in ("t.csv", "t.jsonl"):
+        out = run("info", name)[1]
+        assert "gaps     rows without label: leave them out first\n" in out
+        assert "empty    1 of the 40 texts looked at: leave them out first\n" in out
