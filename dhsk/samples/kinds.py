@@ -11,7 +11,7 @@ from dhsk.samples.dialect import has_decimal_comma, has_thousands, is_missing, i
 _OF_GROUPS: Final = frozenset(
     {
         "", "patient", "subject", "donor", "person", "participant", "individual", "animal",
-        "specimen", "session", "group", "batch",
+        "specimen", "session", "group", "batch", "customer", "client", "user", "author", "speaker",
     }
 )  # fmt: skip
 """Names of a column whose values are groups of samples, in lower case, without "id"."""

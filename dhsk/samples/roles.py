@@ -124,6 +124,8 @@ class Roles:
         labels += [name for name in _labels_of(classes) if name not in labels]
         if text and group and not labels:  # the subject of a text, not one who was examined
             labels, group = [group], None
+        elif text and group and group.lower() == "subject":
+            group = next((name for name in called if name != group), None)
         return cls(columns, more, own, ids, group, text, vector, written, labels)
 
     @property
@@ -216,8 +218,8 @@ class Roles:
     @property
     def infinite(self) -> list[str]:
         """Columns with infinite values."""
-        found = np.isinf(self.values).any(axis=0).tolist() if self.measures else []
-        return [name for name, is_so in zip(self.measures, found, strict=True) if is_so]
+        values = self.values
+        return [name for k, name in enumerate(self.measures) if np.isinf(values[:, k]).any()]
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """What is guessed, for people."""

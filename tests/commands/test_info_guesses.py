@@ -389,6 +389,20 @@ def test_dates_are_no_labels(run: Any, inside: None) -> None:
     assert "  empty    none: left out" in out
 
 
+def test_tickets_are_grouped_by_customer(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the subject of a text, which replies share."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    words = [" ".join(rng.choice(["red", "green", "blue", "white"], 30)) for _ in range(200)]
+    subjects, customers = [f"Re: {k // 4}" for k in range(200)], [f"c{k % 40}" for k in range(200)]
+    table = pd.DataFrame({"subject": subjects, "text": words, "customer": customers})
+    table.assign(topic=["u", "v"] * 100).to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    assert "--labels t.csv:topic --groups t.csv:customer" in out
+
+
 def test_what_a_search_refuses_is_told(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
