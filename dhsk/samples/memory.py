@@ -245,18 +245,25 @@ def _words_refused(source: str, wrong: Mapping[Any, NDArray[Any]], X: Any) -> In
     if hasattr(X, "iloc"):
         words = [name for name, v in zip(names, wrong.values(), strict=True) if _are_kinds(v)]
         encoded = f", encode words with pandas.get_dummies(X, columns={words!r})" if words else ""
+        encoded += " (but for the labels)" if words else ""
         ways = f"X.drop(columns={names!r}){encoded}"
         mostly = [n for n, v in zip(names, wrong.values(), strict=True) if _mostly_numbers(v)]
         if mostly:
             ways += f", read {mostly[0]} with pandas.to_numeric(X[{mostly[0]!r}], errors='coerce')"
     else:
         ways = f"dhsk.open_samples(X, drop_columns={names!r}), encode words as 0 and 1"
+    lengths = {name: np.mean([len(str(one)) for one in values]) for name, values in wrong.items()}
+    longest = max(lengths, key=lengths.__getitem__)
+    texts = f"to count words give X[{longest!r}]; else " if lengths[longest] >= LONG else ""
     return InputError(
         f"{source} has {counted(len(names), 'column')} of values that are no numbers "
-        f"({listed(names, 5)}), such as {str(first)[:40]!r}: leave out with {ways}, or make "
+        f"({listed(names, 5)}), such as {str(first)[:40]!r}: {texts}leave out with {ways}, or make "
         "numbers of dates"
     )
 
+
+LONG: Final = 40
+"""Mean number of characters from which a column is one of texts."""
 
 MOST_KINDS: Final = 30
 """Most different words of a column that are worth a column of 0 and 1 each."""

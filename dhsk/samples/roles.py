@@ -29,12 +29,9 @@ from dhsk.samples.kinds import (
     number_of,
     present_of,
 )
-from dhsk.samples.memory import MOST_KINDS
+from dhsk.samples.memory import LONG, MOST_KINDS
 from dhsk.samples.names import listed
 from dhsk.samples.tables import HEAD, RUN, TEXT_FIELD, Table, usual_id
-
-LONG: Final = 40
-"""Mean number of characters from which a column is one of texts."""
 
 _MOST_VALUES: Final = 100_000
 """Most values of a table that is looked at whole for gaps and words."""

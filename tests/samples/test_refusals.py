@@ -76,6 +76,21 @@ def test_columns_that_are_no_numbers_are_named(door: str, kind: str) -> None:
     assert dhsk.HeatSVC().fit(table[list("abcd")].astype(object), y).n_features_in_ == 4
 
 
+def test_texts_of_a_table_are_given_alone() -> None:
+    """As a column, whose words are counted; of two the one of long texts."""
+    texts = [
+        "a long story of red roses, white wine and of green tea",
+        "another story, of bread, cheese and butter",
+    ] * 20
+    table = pd.DataFrame({"title": ["roses", "bread"] * 20, "text": texts})
+    for door in (dhsk.cross_validate, dhsk.HeatSVC().fit):
+        with pytest.raises(
+            dhsk.InputError, match=r"to count words give X\['text'\]; else leave out"
+        ):
+            door(table, ["u", "v"] * 20)
+    assert dhsk.HeatSVC().fit(table["text"], ["u", "v"] * 20).score(texts, ["u", "v"] * 20) == 1
+
+
 def test_each_column_gets_what_is_its_own() -> None:
     """The code leaves out all of them, encodes what are kinds, and reads numbers among words."""
     table = _counts(1.0)
