@@ -160,7 +160,7 @@ def warn_of_repeated(samples: Samples) -> None:
     warn(
         f"{samples.source}: {count:,} of {n:,} samples equal others, and folds may divide them: "
         "scores are too high if new samples do not repeat them too. Leave repeats out, or keep "
-        f"them in one fold: --groups, of texts their own column (groups{numbers} in Python)",
+        f"them in one fold (--groups, of texts their own column; groups{numbers} in Python)",
     )
 
 
