@@ -46,7 +46,7 @@ TOO_EARLY = "interrupted before anything was computed: run the same command agai
 
 WITHOUT_CHECKPOINT = ("info", "kernel", "plan", "predict", "report")
 
-WITHOUT_BEGINNING = frozenset({"-h", "--help", "-q", "--quiet", "--json"})
+WITHOUT_BEGINNING = frozenset({"-h", "--help", "--help-all", "-q", "--quiet", "--json"})
 """Options of which commands do not say that they begin."""
 
 

@@ -32,6 +32,7 @@ from dhsk.samples.svmlight import SVMLIGHT
 from dhsk.samples.tables import HEAD, Table
 from dhsk.samples.text_folder import TEXT_FILES
 from dhsk.units import counted
+from dhsk.verbosity import Verbosity, verbosity
 
 OF_COLUMNS: Final = (*TABLES, *ARROW)
 """How files of named columns end."""
@@ -306,7 +307,8 @@ def check_out(
         raise InputError(
             f"--out {out} exists, is not {what}, and would be lost: name another, or remove it"
         )
-    click.echo(f"dhsk: --out {out} is {what}, which will be replaced", err=True)
+    if verbosity() >= Verbosity.USUAL:
+        click.echo(f"dhsk: --out {out} is {what}, which will be replaced", err=True)
 
 
 def _is_same_file(out: Place, path: str) -> bool:

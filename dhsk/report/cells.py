@@ -61,8 +61,9 @@ def common_method(results: Results, baseline: Baseline) -> list[str]:
     """Return lines of Python that fit a common method as its folds were, to samples X, y."""
     weight, made = (results.settings or {}).get("class_weight"), baseline.code
     lines = [*_imports(made), *counting(results)]
+    predicted = ["model.predict(X_new)"] if counting(results) else []
     if not isinstance(weight, str):
-        return [*lines, f"model = {made}.fit(X, y)"]
+        return [*lines, f"model = {made}.fit(X, y)", *predicted]
     # Not as class_weight: one-vs-rest classifiers leave the weight of the rest at 1 by that.
     last = re.search(r"(\w+)\([^()]*\)\)$", made)  # of the pipeline's steps
     step = f"{last[1].lower()}__" if last else ""
@@ -71,6 +72,7 @@ def common_method(results: Results, baseline: Baseline) -> list[str]:
         "from sklearn.utils.class_weight import compute_sample_weight",
         f"weights = compute_sample_weight({weight!r}, y)",
         f"model = {made}.fit(X, y, {step}sample_weight=weights)",
+        *predicted,
     ]
 
 

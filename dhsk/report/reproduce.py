@@ -30,7 +30,7 @@ def reproduce(results: Results) -> Html:
         f"{samples} and labels{file}; the random seed is that of this run. C is "
         "written to all its digits."
     )
-    parts = [tag("h3", "In Python"), code("\n".join([*lines, _python(results)]))]
+    parts = [tag("h3", "In Python"), code(_python(results))]
     command = _commands(results)
     if command:
         parts += [tag("h3", "On the command line"), code(command)]
@@ -81,8 +81,9 @@ def _python(results: Results) -> str:
         )
     name = "HeatSVC" if best.rank is None else "NystromSVC"
     ordered = "from sklearn.model_selection import TimeSeriesSplit\n" if _in_order(results) else ""
+    counted = "".join(f"{line}\n" for line in counting(results)) or "\n"
     return (
-        f"import dhsk\n{ordered}\n"
+        f"import dhsk\n{ordered}{counted}"
         f"model = dhsk.{name}({', '.join(own)}).fit(X, y)\n"
         'model.save("model.dhsk")\n'
         "model.predict(X_new)\n\n"

@@ -159,6 +159,18 @@ class Scoring:
 ACCURACY: Final = Scoring("accuracy", "accuracy", _accuracy, probabilities=False)
 
 
+_OF_NUMBERS: Final = (
+    "r2",
+    "explained_",
+    "max_error",
+    "neg_mean_",
+    "neg_median_",
+    "neg_root_",
+    "d2_",
+)
+"""Beginnings of the names of scorers of regressions."""
+
+
 def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
     """Scorer of a name or a function, tried on a small example before any long work.
 
@@ -188,6 +200,10 @@ def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
         except Exception as error:
             if probabilities:
                 words = " ".join(str(error).split()) or type(error).__name__
+                if name.startswith(_OF_NUMBERS):
+                    words = "it is of predicted numbers, not of classes"
+                if "average='binary'" in words:
+                    words = f"of more than two, {name}_macro and {name}_weighted are scores"
                 if name == "roc_auc" and k > 2:
                     words = "of more than two, roc_auc_ovr and roc_auc_ovo are scores"
                 if "pos_label" in words:
