@@ -67,6 +67,8 @@ def _edges(results: Results) -> str:
     """Say which parameters of the taken cell end the grid, so that better may lie outside."""
     best = results.best
     rivals = [c for c in results.cells if c.kernel == best.kernel]
+    if results.unlearnt:
+        return ""
     names = [
         f"{side} {name}"
         for name in ("time scale", "sigma", "rank", "penalty")

@@ -231,19 +231,21 @@ class Stages:
         """
         sizes = self.grid.splitting.sizes(self.grid.repeats, len(self.grid.y))
         while True:
-            asked: dict[tuple[tuple[float, ...], MultiClass], list[Cell]] = {}
+            asked: dict[tuple[tuple[float, ...], MultiClass, bool], list[Cell]] = {}
             for cell, tried in self._families():
                 values = next_penalties(tried)
                 if not values or _was_worse(cell, values, sizes, earlier):
                     continue
-                if len(set(tried.values())) == 1 or self._may_win(cell, tried, sizes, best):
+                equal = len(set(tried.values())) == 1
+                if equal or self._may_win(cell, tried, sizes, best):
                     way: MultiClass = "ovr" if is_rest(cell.label) else "ovo"
-                    asked.setdefault((tuple(values), way), []).append(cell)
-            for (further, way), cells in asked.items():
+                    asked.setdefault((tuple(values), way, equal), []).append(cell)
+            for (further, way, equal), cells in asked.items():
                 kernels = [self._kernels[cell.label.removesuffix(ONE_VS_REST)] for cell in cells]
                 end = "largest" if further[0] > cells[0].penalty else "smallest"
                 names = ", ".join(cell.label for cell in cells)
-                why = f"the {end} C was the best of {names}: now {end[:-3]}er ones"
+                found = "each C was as good for" if equal else f"the {end} C was the best of"
+                why = f"{found} {names}: now {end[:-3]}er ones"
                 self._note(self._run(kernels, wanted, self._at(further, way)), why)
             if not asked:
                 return
