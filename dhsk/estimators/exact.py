@@ -52,6 +52,19 @@ class ExactClassifier(HeatClassifier[SvcModel]):
         """Support vectors, mapped to the sphere, (n_sv, dim)."""
         return with_all_entries(self._fitted.rows)
 
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, mapped and scaled or weighted as they are, (problems, dim).
+
+        Signs are those of `dual_coef_`. AttributeError unless the kernel is linear or cosine.
+        """
+        model = self._fitted
+        if model.normals is None:
+            raise AttributeError(
+                f"coef_ is for linear and cosine kernels, and this one is {model.kernel.label}"
+            )
+        return (-1.0 if len(model.classes) == 2 else 1.0) * model.normals.T
+
     def _doubt(self, model: SvcModel, sample_weights: Floats) -> str | None:
         return doubt_of_exact(model, int(np.count_nonzero(sample_weights)))
 

@@ -77,6 +77,9 @@ class HeatSVC(ExactClassifier, KernelEstimator):
         As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,). Decisions above 0 are for the
         first class of a pair; if there are only two classes, for the second one. One-vs-rest,
         (k, n_sv) and (k,), with decisions above 0 for the class.
+    coef_
+        Weights of the features for linear and cosine kernels, (k(k - 1)/2, n_features) or
+        (k, n_features): of features as the kernel sees them, such as tf-idf or scaled columns.
     C_, kernel_, time_scale_, kkt_violation_, duality_gap_
     n_iter_
         Number of steps of the solver for each fit, (k(k - 1)/2,) or (k,).

@@ -19,6 +19,7 @@ from dhsk.models.rescaling import kernel_in
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.platt import class_probabilities, one_vs_rest_probabilities
 from dhsk.solvers.problems import (
+    REST,
     MultiClass,
     classes_of_problems,
     members_of_classes,
@@ -224,18 +225,37 @@ class SvcModel(TrainedModel):
                     found[problems[c], part] += coef @ K[:, inside].T
         return found.T
 
-    @cached_value
-    def _normals(self) -> Floats | None:
+    @property
+    def normals(self) -> Floats | None:
         """Normal vectors of the hyperplanes of all problems, (dim, problems), of a linear kernel.
 
-        None of another kernel, and where they take more memory than the support vectors.
+        None of another kernel.
         """
         rows: Any = self.rows
-        linear = self.kernel.bilinear and self.unit == 1.0 and marked_rows(rows) is None
-        held = rows.nbytes if isinstance(rows, np.ndarray) else 12 * rows.nnz
-        if not linear or 8 * max(rows.shape) * self.width > max(held, NORMALS_BYTES):
+        if not self.kernel.bilinear or self.unit != 1.0 or marked_rows(rows) is not None:
             return None
         return np.asarray(rows.T @ self.expansion.by_problem.T)
+
+    @property
+    def class_normals(self) -> Floats | None:
+        """Weights of the features for each class, (dim, k): means over the problems it is in."""
+        normals, k = self.normals, len(self.classes)
+        if normals is None:
+            return None
+        found = np.zeros((len(normals), k))
+        for problem, (first, second) in enumerate(classes_of_problems(k, self.multi_class)):
+            found[:, first] += normals[:, problem]
+            if second != REST:
+                found[:, second] -= normals[:, problem]
+        return found if self.multi_class == "ovr" else found / (k - 1)
+
+    @cached_value
+    def _normals(self) -> Floats | None:
+        """The same, unless they take more memory than the support vectors."""
+        rows: Any = self.rows
+        held = rows.nbytes if isinstance(rows, np.ndarray) else 12 * rows.nnz
+        fits = 8 * max(rows.shape) * self.width <= max(held, NORMALS_BYTES)
+        return self.normals if fits else None
 
     def predict(self, rows: Rows) -> NDArray[Any]:
         """Labels of mapped samples, see `labels_of`, (N,)."""

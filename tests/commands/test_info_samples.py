@@ -422,3 +422,20 @@ def test_a_column_of_another_unit_is_named_in_a_table(run: Any, here: None) -> N
     signed = [f"{i},{a - 0.5},{b},{c},{'uv'[i % 2]}" for i, (a, b, c, _) in enumerate(x)]
     Path("x.csv").write_text("\n".join(["id,a,b,c,label", *signed]))
     assert "below 0 too, as z-scores are: kernels of scaled columns" in run("info", "x.csv")[1]
+
+
+@pytest.mark.parametrize("way", ["ovo", "ovr"])
+def test_a_model_names_the_words_of_each_class(run: Any, here: None, way: str) -> None:
+    """Of linear and cosine kernels, whose features have weights."""
+    words = {"tea": "green tea leaf", "wine": "red wine grape", "bread": "white bread flour"}
+    rows = [(f"{text} and more {k % 3}", name) for k in range(30) for name, text in words.items()]
+    pd.DataFrame(rows, columns=["text", "kind"]).to_csv("t.csv", index=False)
+    train = ("train", "t.csv:text", "--labels", "t.csv:kind", "--multi-class", way)
+    assert run(*train, "--kernel", "cosine", "--map", "tfidf", "--out", "m")[0] == DONE
+    lines = dict(
+        line.split(maxsplit=2)[1:] for line in run("info", "m")[1].splitlines() if "for " in line
+    )
+    for name, text in words.items():
+        assert {w.split()[0] for w in lines[name].split(", ")[:3]} == set(text.split())
+    assert run(*train, "--out", "heat")[0] == DONE
+    assert "  for " not in run("info", "heat")[1]

@@ -11,12 +11,13 @@ import pytest
 from distributed import Client
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_wine
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_selection import RFE
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 import dhsk
@@ -292,3 +293,22 @@ def test_another_number_of_features_is_refused() -> None:
     X, y = digits(2, 60)
     with pytest.raises(ValueError, match="X has 63 features, but HeatSVC is expecting 64"):
         heat().fit(X, y).predict(X[:, 1:])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_weights_of_features_are_those_of_scikit_learn(classes: int) -> None:
+    """Of scaled columns, pair by pair and each against the rest; other kernels have none."""
+    X, y = load_wine(return_X_y=True)
+    X, y = X[y < classes], y[y < classes]
+    kernel = {"C": 1.0, "kernel": "linear", "tol": 1e-8}
+    own = dhsk.HeatSVC(**kernel, sphere_map="scaled", multi_class="ovo").fit(X, y)
+    scaled = StandardScaler().fit_transform(X)
+    peer = SVC(**kernel).fit(scaled, y)
+    np.testing.assert_allclose(own.coef_, peer.coef_, atol=1e-5)
+    rest = dhsk.HeatSVC(**kernel, sphere_map="scaled", multi_class="ovr").fit(X, y)
+    np.testing.assert_allclose(
+        (scaled @ rest.coef_.T + rest.intercept_).squeeze(), rest.decision_function(X)
+    )
+    assert RFE(own, n_features_to_select=5).fit(X, y).support_.sum() == 5
+    with pytest.raises(AttributeError, match="coef_ is for linear and cosine kernels"):
+        _ = dhsk.HeatSVC(kernel="gaussian", sphere_map="scaled").fit(X, y).coef_
