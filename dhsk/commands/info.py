@@ -314,8 +314,7 @@ def _model(path: Place, model: SvcModel | LowRankModel, made: str) -> Descriptio
 
 
 _CLASSES: Final = 20
-_FEATURES: Final = 6
-"""Classes whose features are named, and features of each."""
+"""Classes whose features are named."""
 
 Parts = tuple[list[tuple[str, str]], dict[str, Any]]
 """Rows and facts."""
@@ -330,23 +329,11 @@ def _exact(model: SvcModel) -> Parts:
         ("classes", _counted(model.classes, counts, "support vectors")),
         ("support vectors", f"{total:,}{share}"),
     ]
-    rows += [(f"for {name}", words) for name, words in _weights(model)]
+    rows += [(f"for {one.label}", one.words) for one in model.class_weights()[:_CLASSES]]
     return rows, {
         "n_support": counts, "worst_kkt": found.violation.max(), "duality_gap": found.gap.max(),
         "steps": int(found.steps.sum()), "multi_class": model.multi_class,
     }  # fmt: skip
-
-
-def _weights(model: SvcModel) -> list[tuple[str, str]]:
-    """Features that speak most for each of the first classes, where these have weights."""
-    weights, names = model.class_normals, model.feature_names
-    if weights is None or names is None:
-        return []
-    found = []
-    for label, own in zip(model.classes[:_CLASSES], weights.T, strict=False):
-        top = [k for k in np.argsort(-own, kind="stable")[:_FEATURES].tolist() if own[k] > 0]
-        found.append((str(label), ", ".join(f"{names[k]} {own[k]:+.3g}" for k in top) or "none"))
-    return found
 
 
 def _low_rank(model: LowRankModel) -> Parts:

@@ -59,7 +59,7 @@ class ExactClassifier(HeatClassifier[SvcModel]):
         Signs are those of `dual_coef_`. AttributeError unless the kernel is linear or cosine.
         """
         model = self._fitted
-        if model.normals is None:
+        if not model.is_linear:
             raise AttributeError(
                 f"coef_ is for linear and cosine kernels, and this one is {model.kernel.label}"
             )

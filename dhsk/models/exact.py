@@ -16,6 +16,8 @@ from dhsk.kernels.on_device import device_for
 from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
 from dhsk.models.on_device import combined_on_device
 from dhsk.models.rescaling import kernel_in
+from dhsk.results.examined import ClassWeights
+from dhsk.samples.weighted import SCALED
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.platt import class_probabilities, one_vs_rest_probabilities
 from dhsk.solvers.problems import (
@@ -226,36 +228,46 @@ class SvcModel(TrainedModel):
         return found.T
 
     @property
-    def normals(self) -> Floats | None:
-        """Normal vectors of the hyperplanes of all problems, (dim, problems), of a linear kernel.
-
-        None of another kernel.
-        """
-        rows: Any = self.rows
-        if not self.kernel.bilinear or self.unit != 1.0 or marked_rows(rows) is not None:
-            return None
-        return np.asarray(rows.T @ self.expansion.by_problem.T)
+    def is_linear(self) -> bool:
+        """Whether decisions are linear in mapped samples, so that features have weights."""
+        return self.kernel.bilinear and self.unit == 1.0 and marked_rows(self.rows) is None
 
     @property
-    def class_normals(self) -> Floats | None:
-        """Weights of the features for each class, (dim, k): means over the problems it is in."""
-        normals, k = self.normals, len(self.classes)
-        if normals is None:
-            return None
-        found = np.zeros((len(normals), k))
-        for problem, (first, second) in enumerate(classes_of_problems(k, self.multi_class)):
-            found[:, first] += normals[:, problem]
+    def normals(self) -> Floats:
+        """Normal vectors of the hyperplanes of all problems, (dim, problems), if it `is_linear`."""
+        rows: Any = self.rows
+        return np.asarray(rows.T @ self.expansion.by_problem.T)
+
+    def class_weights(self, most: int = 6) -> tuple[ClassWeights, ...]:
+        """Features that speak most for each class; empty without weights, or names.
+
+        A weight is the mean over the problems that the class is in. Of scaled columns, which have
+        means, those that speak most against the class are named too.
+        """
+        rows, names, k = self.rows, self.feature_names, len(self.classes)
+        if not self.is_linear or names is None:
+            return ()
+        coef, found = np.zeros((k, rows.shape[0])), list[ClassWeights]()
+        problems = classes_of_problems(k, self.multi_class)
+        for own, (first, second) in zip(self.expansion.by_problem, problems, strict=True):
+            coef[first] += own
             if second != REST:
-                found[:, second] -= normals[:, problem]
-        return found if self.multi_class == "ovr" else found / (k - 1)
+                coef[second] -= own
+        for label, one in zip(self.classes.tolist(), coef, strict=True):
+            weights = np.asarray(rows.T @ one) / (1 if self.multi_class == "ovr" else k - 1)
+            size = np.abs(weights) if self.map_name == SCALED else weights
+            top = [j for j in np.argsort(-size, kind="stable")[:most].tolist() if size[j] > 0]
+            chosen = tuple(names[j] for j in top), tuple(weights[top].tolist())
+            found.append(ClassWeights(label, *chosen))
+        return tuple(found)
 
     @cached_value
     def _normals(self) -> Floats | None:
-        """The same, unless they take more memory than the support vectors."""
+        """The normal vectors, unless they take more memory than the support vectors."""
         rows: Any = self.rows
         held = rows.nbytes if isinstance(rows, np.ndarray) else 12 * rows.nnz
         fits = 8 * max(rows.shape) * self.width <= max(held, NORMALS_BYTES)
-        return self.normals if fits else None
+        return self.normals if self.is_linear and fits else None
 
     def predict(self, rows: Rows) -> NDArray[Any]:
         """Labels of mapped samples, see `labels_of`, (N,)."""

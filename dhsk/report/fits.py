@@ -125,6 +125,20 @@ def refit(results: Results) -> Html:
     return section("Refit of the taken candidate", words, shown, anchor="refit")
 
 
+def weights(results: Results) -> Html:
+    """Return the features of most weight for each class; empty of kernels without weights."""
+    if not results.weights:
+        return Html()
+    words = (
+        "Features of most weight in the decision for each class, on all samples, as the kernel "
+        "sees them; large values of one below 0 speak against the class. Features that go together "
+        "share their weight."
+    )
+    columns = {"class": lambda one: one.label, "features": lambda one: one.words}
+    shown = listing(results.weights, columns)
+    return section("What speaks for each class", words, shown, anchor="weights")
+
+
 def _exact(results: Results, proof: Certificate) -> list[tuple[str, str]]:
     return [
         ("tol reached", f"{two_digits(proof.kkt)}; tolerance {results.tol:g}"),

@@ -54,6 +54,7 @@ def write_report(
         classes.held_out(results),
         classes.classes(results),
         classes.confusion(results),
+        fits.weights(results),
         samples.roc(results),
         samples.picture(results),
         samples.mistakes(results),

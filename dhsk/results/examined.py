@@ -1,4 +1,4 @@
-"""What a report shows of single samples: errors, curves of decisions, and a map."""
+"""What a report shows of single samples and features: errors, curves, a map, and weights."""
 
 from dataclasses import dataclass
 
@@ -45,6 +45,21 @@ class SampleMap:
     """Numbers of the classes that they were taken for while held out; -1 if they never were."""
     shares: tuple[float, float]
     """Parts of the variance of these samples that the components hold."""
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """Features that speak most for a class, the largest weight first."""
+
+    label: str | float
+    features: tuple[str, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def words(self) -> str:
+        """Them in a line."""
+        pairs = zip(self.features, self.weights, strict=True)
+        return ", ".join(f"{name} {weight:+.3g}" for name, weight in pairs) or "none"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dhsk.results.baselines import NO_BASELINES, Baselines, Beside
 from dhsk.results.chance import CLEAR, guessing
 from dhsk.results.columns import Cell, Certificate, GridPoint, Row, rows_by_point
 from dhsk.results.decision import Decision, decide
-from dhsk.results.examined import Examined
+from dhsk.results.examined import ClassWeights, Examined
 from dhsk.results.low_rank import LowRank
 from dhsk.results.paired import FoldSizes
 
@@ -170,6 +170,8 @@ class Results(RunFacts):
     """Score of the taken cell, fitted on all samples, on a test set; None without one."""
     refit: Certificate | None = None
     """Certificate of the taken cell, fitted on all samples; None without that fit."""
+    weights: tuple[ClassWeights, ...] = ()
+    """Its features of most weight for each class; empty of kernels whose features have none."""
     dropped_classes: tuple[FewSamples, ...] = ()
     """Classes that were left out for having too few samples."""
     untrained_classes: tuple[FewSamples, ...] = ()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dhsk.costs import tell_cost
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.kernels import HeatKernel
+from dhsk.models.exact import SvcModel
 from dhsk.models.problem import ClassWeight
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.results.asked import Choose, Fitting, Output, Refit, Search, parse_search
@@ -264,6 +265,10 @@ def cross_validate(
     )  # fmt: skip
 
 
+MOST_WEIGHTS: Final = 12
+"""Features that results name for each class."""
+
+
 def _places(output: Output) -> dict[str, Place | None]:
     """Where products, checkpoints and finished rows are kept; None for nowhere."""
     folder = None if output.folder is None else parse_place("out", output.folder)
@@ -354,6 +359,8 @@ def _refit(
         if held_out is not None:
             score = score_held_out(model, held_out, grid, options)
     made = {"model_": model, "refit": proof, "test": score}
+    if isinstance(model, SvcModel):
+        made["weights"] = model.class_weights(MOST_WEIGHTS)
     return made | {"estimator_parameters_": parameters}
 
 

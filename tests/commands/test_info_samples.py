@@ -13,6 +13,7 @@ import pytest
 import sklearn.pipeline
 import sklearn.preprocessing
 from scipy.sparse import csc_array, save_npz
+from sklearn.datasets import load_wine
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
@@ -439,3 +440,27 @@ def test_a_model_names_the_words_of_each_class(run: Any, here: None, way: str) -
         assert {w.split()[0] for w in lines[name].split(", ")[:3]} == set(text.split())
     assert run(*train, "--out", "heat")[0] == DONE
     assert "  for " not in run("info", "heat")[1]
+    cv = ("cv", *train[1:], "--kernel", "cosine", "--C", "1", "--folds", "3", "--out", "o")
+    assert run(*cv, "--model")[0] == DONE
+    found = dhsk.CvResult.from_json("o/results.json").weights
+    assert [one.label for one in found] == ["bread", "tea", "wine"]
+    assert all(set(one.features[:3]) == set(words[one.label].split()) for one in found)
+    page = Path("o/report.html").read_text()
+    assert "What speaks for each class" in page
+    assert found[0].words in page
+
+
+def test_columns_that_speak_against_a_class_are_named(run: Any, here: None) -> None:
+    """Of scaled columns; weights are means over the pairs of classes."""
+    table = load_wine(as_frame=True).frame
+    table.to_csv("wine.csv", index=False)
+    train = ("train", "wine.csv", "--labels", "wine.csv:target", "--kernel", "linear")
+    assert run(*train, "--map", "scaled", "--multi-class", "ovo", "--out", "m")[0] == DONE
+    model = dhsk.HeatSVC.load("m")
+    names = list(model.feature_names_in_)
+    first = model.model_.class_weights(13)[0]
+    expected = (model.coef_[0] + model.coef_[1]) / 2  # of 0 against 1, and against 2
+    np.testing.assert_allclose(first.weights, expected[[names.index(n) for n in first.features]])
+    assert np.all(np.diff(np.abs(first.weights)) <= 0)
+    assert min(first.weights) < 0
+    assert f"  for 0            {first.features[0]} +" in run("info", "m")[1]

@@ -28,7 +28,7 @@ def test_what_is_written_is_read_back(name: str) -> None:
     again = read_results(Results, json.loads(text))
     assert again == found
     assert json.dumps(encoded(again)) == text
-    assert json.loads(text) == kept(name)
+    assert json.loads(text) == {"weights": []} | kept(name)  # not written at first
 
 
 def keys(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
