@@ -97,7 +97,8 @@ def names_in_table(source: str, table: Reading) -> Sequence[str] | None:
     if origin.key is not None or origin.is_folder or origin.suffix not in OF_COLUMNS:
         return None
     is_csv = origin.suffix in TABLES
-    return (read_columns(origin, table.header) if is_csv else read_schema(origin)).names
+    found = read_columns(origin, table.header) if is_csv else read_schema(origin)
+    return tuple(name for name in found.names if name != found.index)
 
 
 def _those_in(source: str, table: Reading, like: Sequence[str], own: tuple[str, ...]) -> Reading:
@@ -203,7 +204,11 @@ def _transposed(samples: Samples, ids: str | None) -> str:
     said = f"{samples.source} has {samples.shape[1]:,} features: if these are the samples, which"
     if not isinstance(samples, TableSamples):
         return f"{said} must be rows, transpose them"
-    index = [] if ids is None else [f"index_col={samples.table.position(ids)}"]
+    index = (
+        []
+        if ids in (None, samples.table.index)
+        else [f"index_col={samples.table.position(str(ids))}"]
+    )
     way = f"{samples.table.in_pandas(*index)}.T.to_csv(OTHER)"
     return f"{said} must be rows, transpose the table, as {way} does"
 

@@ -20,14 +20,12 @@ from dhsk.samples.base import Samples, flat_shape
 from dhsk.samples.delimited import (
     TABLES,
     CsvTable,
-    nameless,
     opening_in,
     read_columns,
     read_records,
 )
 from dhsk.samples.dialect import (
     AS_WRITTEN,
-    LOOKED_AT,
     Numbering,
     has_decimal_comma,
     has_thousands,
@@ -145,9 +143,10 @@ class TableSamples(Samples):
         if has_thousands(value, opening_in(self.table.origin).delimiter):
             what, way = "with separators of thousands: leave them out", "thousands=','"
         path = self.table.origin.path.name.partition(".")[0] + "_points.csv"
+        index = "" if self.table.index else ", index=False"
         raise InputError(
             f"{self.source}: row {row} (counted from 0) holds {shown(value)} in column "
-            f"{shown(name)}, {what}, as {self.table.in_pandas(way)}.to_csv({path!r}, index=False) "
+            f"{shown(name)}, {what}, as {self.table.in_pandas(way)}.to_csv({path!r}{index}) "
             "does"
         )
 
@@ -211,7 +210,6 @@ def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
         table.position(name)
     out = (*asked.named, table.index)
     kept = tuple(i for i, name in enumerate(names) if name not in out)
-    _refuse_index(table, kept)
     unsized = TableSamples(source, (0, len(kept)), table, kept)
     n_samples, numbering, has_gaps = 0, Numbering(), False
     for n_samples, sample in enumerate(unsized.samples(), 1):  # noqa: B007
@@ -251,22 +249,6 @@ def usual_id_column(source: str, known: Collection[str], header: bool | None = N
     if origin.suffix not in TABLES or origin.is_folder:
         return None
     return usual_id([name for name in read_columns(origin, header).names if name not in known])
-
-
-def _refuse_index(table: CsvTable, kept: tuple[int, ...]) -> None:
-    """Refuse as a feature what pandas and R write first, without a name: the rows' numbers.
-
-    A nameless column elsewhere is a feature, such as the taxon that no lineage names.
-    """
-    if 0 not in kept or len(kept) == 1 or table.names[0] != nameless(0):
-        return
-    values = [row[0] for row in islice(read_records(table.origin, skip=1), LOOKED_AT)]
-    if len(set(values)) == len(values) and all(value.strip().isdecimal() for value in values):
-        raise InputError(
-            f"{table.origin}: column 0 (counted from 0) has no name and another whole number in "
-            "each row, like the index that pandas writes: name the samples by it with --id-column "
-            f"'{nameless(0)}', or give it a name if it is a feature"
-        )
 
 
 def _labels(origin: Origin, asked: Asked) -> list[str]:

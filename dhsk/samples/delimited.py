@@ -4,7 +4,7 @@
 """
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import NoReturn, TextIO
@@ -61,6 +61,7 @@ class CsvTable(Table):
             *([f"skiprows={begin.n_comments}"] if begin.n_comments else []),
             *([] if self.has_header else ["header=None"]),
             *(["decimal=','"] if begin.decimal_commas else []),
+            *(["index_col=0"] if self.index and not begin.lacks_name else []),
         ]
         return f"pandas.read_csv({', '.join([repr(str(self.origin.path)), *own, *options])})"
 
@@ -155,8 +156,19 @@ def read_columns(origin: Origin, header: bool | None = None) -> CsvTable:
     if not (is_header(rows) if header is None else header):
         return CsvTable(origin, tuple(map(str, range(len(first)))), has_header=False)
     names = tuple(name.strip() or nameless(column) for column, name in enumerate(first))
-    index = nameless(0) if opening_in(origin).lacks_name else None
+    index = nameless(0) if opening_in(origin).lacks_name or _has_index(rows) else None
     return CsvTable(origin, names, index=index, has_header=True)
+
+
+def _has_index(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first column is what pandas and R write first, without a name: names of rows.
+
+    A nameless column elsewhere is a feature, such as the taxon that no lineage names.
+    """
+    values = [row[0].strip() for row in rows[1:]]
+    if rows[0][0].strip() or len(rows[0]) < 2 or len(set(values)) < len(values):
+        return False
+    return all(map(str.isdecimal, values)) or not any(map(is_number, values))
 
 
 def nameless(column: int) -> str:

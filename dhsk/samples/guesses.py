@@ -56,6 +56,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     elif found.text is None:
         values = rows_of_lists(columns[text])
     untold = found.text is not None and usual_id([found.ids or ""]) is not None
+    untold = untold or found.ids == table.index
     if not (found.ids is None or alone or untold):
         options = f" --id-column {quote(found.ids)}{options}"
     rows += [] if values is None else value_notes(values, found.numbers if text is None else None)
@@ -102,7 +103,8 @@ def _as_it_is_read(table: Table, found: Roles) -> str | None:
     if line:
         return f"{line} {_in_python()}, then dhsk info {quote(_numbers_file(table))}"
     if found.label is None and names_features(table.names[0]):
-        return f"{table.in_pandas('index_col=0')}.T.to_csv('{stem}_samples.csv') {_in_python()}"
+        read = table.in_pandas(*([] if table.index else ["index_col=0"]))
+        return f"{read}.T.to_csv('{stem}_samples.csv') {_in_python()}"
     return None
 
 

@@ -99,10 +99,10 @@ def test_ids_are_words_that_all_differ(run: Any, here: None) -> None:
     table.insert(1, "day", days)
     table.assign(patient=[f"P{k}" for k in range(40)]).to_csv("a.csv", index=False)
     table.to_csv("b.csv")
-    for name, ids in (("a.csv", "patient"), ("b.csv", "'Unnamed: 0'")):
+    for name, ids in (("a.csv", " --id-column patient"), ("b.csv", "")):
         out = run("info", name)[1]
         (line,) = (line for line in out.splitlines() if line.startswith("next:"))
-        words = f"dhsk cv {name} --labels {name}:vine --in-order --id-column {ids} "
+        words = f"dhsk cv {name} --labels {name}:vine --in-order{ids} "
         words += "--drop-column day --out found"
         assert line.split(maxsplit=1)[1] == words
         more = ("--kernel", "linear", "--C", "1", "--folds", "2", "--overwrite")

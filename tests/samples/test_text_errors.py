@@ -16,10 +16,6 @@ BAD_CSV = {
     "long row": ("a,b\n1,2\n1,2,3\n", "row 1 .* has 3 fields, but the header has 2"),
     "R header": ("a,b\n1,2,3\n1,2,3\n", "row 0 .* has 3 fields, but the header has 2"),
     "short row": ("1,2\n1\n", "row 1 .* has 1 fields, but the first row has 2"),
-    "pandas header, index": (
-        ",0,1,2\n0,5,6,7\n",
-        "column 0 .* has no name.*--id-column 'Unnamed: 0'",
-    ),
     "commas and points": (
         "a;b\n1,5;2.5\n2;3\n",
         r"row 0 .* holds '1,5' in column 'a', a decimal comma: .*sep=';', decimal=','\)",
@@ -27,7 +23,6 @@ BAD_CSV = {
     "commas of thousands, perhaps": ("a;b\n1,523;2\n2,500;3\n", "'1,523' in column 'a'"),
     "decimal commas and text": ("x;1,5\ny;2,5\n", "column '0' is not numeric, row 0 .* 'x'"),
     "two words a line": ("species\nIris setosa\nIris alba\n", "'species' is not numeric"),
-    "pandas index": (",a,b\n0,5,6\n1,7,8\n", "column 0 .* has no name.*--id-column 'Unnamed: 0'"),
     "a name twice, one of them text": ("a,b,b\n1,2,x\n", "column 'b' is not numeric"),
     "digits beyond Python's limit": (f"{'9' * 5000},1,2,3,4\nx,1,2,3,4\n", "is not numeric"),
     "thousands": ('a,b\n"1,923",2\n', r"'1,923' in column 'a', with separators.*thousands=','\)"),
@@ -110,13 +105,26 @@ def test_unknown_columns_are_listed(tmp_path):
         open_samples(tmp_path / "x.csv", drop_columns=["a", "b"])
 
 
-def test_a_nameless_index_names_the_samples(tmp_path):
-    """The way out that the message about the pandas index names works."""
-    (tmp_path / "x.csv").write_text(",a,b\n0,5,6\n1,7,8\n")
-    samples = open_samples(tmp_path / "x.csv", id_column="Unnamed: 0")
+NAMED_ROWS = {
+    "pandas index": ",a,b\n0,5,6\n1,7,8\n",
+    "R's row.names": '"","a","b"\n"Mazda RX4",5,6\n"Datsun 710",7,8\n',
+    "R's write.csv2": '"";"a";"b"\n"1";5;6\n"5";7;8\n',
+}
+
+
+@pytest.mark.parametrize("text", NAMED_ROWS.values(), ids=NAMED_ROWS)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_nameless_index_names_the_samples(text, named, tmp_path):
+    """Unasked, and by the name that it has in pandas; labels beside it need no name."""
+    (tmp_path / "x.csv").write_text(text)
+    options = {"id_column": "Unnamed: 0"} if named else {}
+    samples = open_samples(tmp_path / "x.csv", **options)
     (block,) = samples.blocks(9)
     np.testing.assert_array_equal(block, [[5, 6], [7, 8]])
-    assert list(samples.ids(9)) == [["0", "1"]]
+    expected = [line.replace(";", ",").split(",")[0].strip('"') for line in text.splitlines()[1:]]
+    assert list(samples.ids(9)) == [expected]
+    (tmp_path / "y.csv").write_text(",kind\n0,up\n1,down\n")
+    assert read_labels(tmp_path / "y.csv", 2).tolist() == ["up", "down"]
 
 
 @pytest.mark.parametrize(
