@@ -325,7 +325,9 @@ def _is_same_file(out: Place, path: str) -> bool:
 
 
 def refuse_bare_column(source: str, labels: str | None) -> None:
-    """Raise InputError for a column name given as a file: the message has the right words."""
+    """Raise InputError for a column name given as a file, or labels that are the samples."""
+    if labels == source and Origin.of(source).key is not None:
+        raise InputError(f"--labels {labels} are the samples themselves: name another column")
     own = {".h5ad": "obs/"} | dict.fromkeys((*TABLES, *ARROW, *JSONL), "")
     place = next((own[end] for end in own if source.lower().endswith(end)), None)
     if labels is None or place is None or ":" in labels or Path(labels).exists():

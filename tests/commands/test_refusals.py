@@ -37,6 +37,7 @@ def here(tmp_path: Path, counts: Any, monkeypatch: Any) -> Path:
     np.savez("wide.npz", **parts, shape=np.array([40, 2**60]))
     X[0] = -1.0
     np.save("negative.npy", X)
+    Path("t.csv").write_text("text,y\n" + "red wine,u\ngreen tea,v\n" * 20)
     return tmp_path
 
 
@@ -126,6 +127,10 @@ REFUSED = {
     "cv idle time": (
         "cv x.npy --labels y.txt --kernel cosine,linear --time-scale 0.5 --out o",
         "--time-scale has no effect on cosine, linear:",
+    ),
+    "labels that are the samples": (
+        "cv t.csv:text --labels t.csv:text --out o",
+        "--labels t.csv:text are the samples themselves: name another column",
     ),
     "train idle sigma": (
         "train x.npy --labels y.txt --sigma 1 --out m",
