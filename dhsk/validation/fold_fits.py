@@ -27,7 +27,6 @@ from dhsk.results.columns import Certificate, KernelColumns
 from dhsk.run_progress import RunProgress
 from dhsk.validation.cells import Cells, scored
 from dhsk.validation.grid import Grid
-from dhsk.validation.scores import DecidedOneVsRest
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,7 @@ class FoldFits:
         columns = sorted(found.items(), key=lambda one: one[0])
         held_out = (self._decisions(fold, fits) for (fold, _), fits in columns)
         proofs = [worst([fit.proof for fit in fits]) for _, fits in columns]
-        return scored(held_out, self.grid, DecidedOneVsRest, names, proofs.__getitem__)
+        return scored(held_out, self.grid, "ovr", names, proofs.__getitem__)
 
     def _batches(self, keys: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
         """Groups of problems whose factors fit in memory together."""
