@@ -25,6 +25,7 @@ from dhsk.linear.state import KeptSolve
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.results.columns import Certificate, KernelColumns
 from dhsk.run_progress import RunProgress
+from dhsk.solvers.problems import positives
 from dhsk.validation.cells import Cells, scored
 from dhsk.validation.grid import Grid
 
@@ -64,8 +65,7 @@ class FoldFits:
 
     def _batches(self, keys: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
         """Groups of problems whose factors fit in memory together."""
-        one = Columns(np.zeros(1, np.intp), np.zeros(1, np.intp), np.array(self.grid.C[:1]))
-        each = Factors.bytes_of(one, self.Z.width, self.Z.dtype.itemsize)
+        each = Factors.bytes_of(1, self.Z.width, self.Z.dtype.itemsize)
         each += curvature_bytes(self.Z, len(self.grid.folds))
         count = max(1, self.room // each)
         return (keys[part] for part in blocks(len(keys), count))
@@ -135,11 +135,6 @@ class _Fit:
 
     decisions: NDArray[Any]
     proof: Certificate
-
-
-def positives(n_classes: int) -> range:
-    """Numbers of the classes with a fit against the rest: of two only the second."""
-    return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
 def certificate(solution: Solution, column: int, seconds: float) -> Certificate:

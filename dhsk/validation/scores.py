@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
 from dhsk.solvers.platt import class_probabilities, fit_sigmoid
-from dhsk.solvers.problems import MultiClass
+from dhsk.solvers.problems import MultiClass, positives
 from dhsk.solvers.votes import class_scores, winners
 
 Scorer: TypeAlias = Callable[[Any, Any, Any], float]
@@ -215,7 +215,7 @@ def _sides(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Samples of the positive class of each column, and its training samples, (N, columns)."""
     if rule == "ovr":  # of two classes the second; every sample is used
-        positive = y[:, None] == (np.array([1]) if n_classes == 2 else np.arange(n_classes))
+        positive = y[:, None] == positives(n_classes)
         return positive, np.ones_like(positive)
     first, second = np.array(list(combinations(range(n_classes), 2))).T
     positive = y[:, None] == first
