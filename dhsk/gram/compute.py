@@ -11,6 +11,7 @@ from dhsk.execution.run import Run
 from dhsk.gram.matrix import GramMatrices, GramMatrix
 from dhsk.gram.plan import make_plan
 from dhsk.gram.prepare import Data, check_kernels, open_sides
+from dhsk.gram.row_map import RowMap
 from dhsk.gram.session import Session
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.parts import parse_part
@@ -18,7 +19,7 @@ from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
 from dhsk.objects.places import Place
 from dhsk.progress import Progress
-from dhsk.samples import Scan, SphereMap, ZeroRows, ZeroRule
+from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.memory import from_memory
 from dhsk.samples.variance import width_of
 
@@ -202,6 +203,23 @@ def compute_gram(
     compute, folder = store is None, session.folder
     matrices = [GramMatrix(opened, one, compute=compute, folder=folder) for one in kernels]
     return matrices[0] if isinstance(kernel, Kernel | str) else GramMatrices(matrices)
+
+
+def gram_of(samples: Samples, row_map: RowMap, run: Run, dtype: str = "float64") -> GramMatrix:
+    """`compute_gram` of samples with the kernel of a map, whose zeros it counts, in a run."""
+    return compute_gram(
+        samples,
+        row_map.kernel,
+        sphere_map=row_map.sphere_map,
+        zero_rows=row_map.zero_rows,
+        store=run.store,
+        dtype=dtype,
+        product_dtype=row_map.dtype,
+        memory=run.memory,
+        client=run.client,
+        scratch=run.scratch,
+        progress=run.report,
+    )
 
 
 def gram_of_rows(rows: Rows, kernel: Kernel, run: Run) -> GramMatrix:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, apply_map, of_count
 from dhsk.samples.clipped import ClippedSamples
 from dhsk.samples.looks import warn_of_logarithms
 from dhsk.samples.refusals import naming
-from dhsk.samples.scan import rows_within
+from dhsk.samples.scan import BLOCK_BYTES, rows_within
+from dhsk.samples.taken import rows_taken
 from dhsk.samples.weighted import weigh
 from dhsk.units import format_bytes
-
-BLOCK_BYTES: Final = 16 * 2**20
-"""Bytes of a block of samples that is mapped at a time."""
 
 
 @dataclass(frozen=True)
@@ -136,13 +134,10 @@ class RowMap:
         """Map chosen samples, in any order, with repeats, to (chosen, dim)."""
         ascending, back = np.unique(chosen, return_inverse=True)
         parts: list[Any] = []
-        done = 0
-        for first, block in numbered(samples.blocks(rows_within(samples, BLOCK_BYTES))):
-            stop = int(np.searchsorted(ascending, first + block.shape[0]))
-            if stop > done:
-                parts.append(self._inside(samples, block, first, ascending[done:stop] - first))
-            done = stop
-            if done == len(ascending):
+        for first, block, inside in rows_taken(samples, ascending):
+            if len(inside):
+                parts.append(self._inside(samples, block, first, inside))
+            if first + block.shape[0] > ascending[-1]:
                 break
         return stacked(parts)[back]
 

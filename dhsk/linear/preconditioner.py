@@ -46,9 +46,9 @@ class Factors:
         self.found: dict[Key, tuple[NDArray[Any], bool]] = {}
 
     @staticmethod
-    def bytes_of(columns: Columns, width: int, itemsize: int) -> int:
-        """Bytes of the factors of some columns, and of computing them."""
-        return (len(set(keys_of(columns))) + _AT_ONCE) * (width + 1) ** 2 * itemsize
+    def bytes_of(count: int, width: int, itemsize: int) -> int:
+        """Bytes of so many factors, and of computing them."""
+        return (count + _AT_ONCE) * (width + 1) ** 2 * itemsize
 
     def columns_like(self, others: Columns) -> Columns:
         """One column for each factor that other columns use."""

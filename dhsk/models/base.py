@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import ROWS, Floats, Rows, blocks
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.samples import AnyVectorizer, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.weighted import MapName, learnt_name
+from dhsk.solvers.problems import MultiClass
+from dhsk.solvers.votes import class_scores, winners
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -75,6 +77,44 @@ class TrainedModel(ABC):
         """Name of the map with its weights: "tfidf" or "scaled" if there are weights."""
         learnt = self.feature_weights is not None
         return learnt_name(self.sphere_map) if learnt else self.sphere_map
+
+    @property
+    @abstractmethod
+    def multi_class(self) -> MultiClass:
+        """Whether decisions are of pairs of classes, or of each class against the rest."""
+
+    @abstractmethod
+    def decisions(self, rows: Rows) -> Floats:
+        """Decision values of rows from `row_map`, (N, columns)."""
+
+    @abstractmethod
+    def probabilities_of(self, decisions: Floats) -> Floats:
+        """Class probabilities, (N, k), from decision values.
+
+        Raises InputError if the model was trained without them.
+        """
+
+    def labels_of(self, decisions: Floats) -> NDArray[Any]:
+        """Labels, (N,), of decision values, see `dhsk.solvers.votes.winners`."""
+        return np.asarray(self.classes[winners(decisions, len(self.classes), self.multi_class)])
+
+    def scores_of(self, decisions: Floats) -> Floats:
+        """Scores of the classes, (N, k), or of two (N,), see `dhsk.solvers.votes.class_scores`."""
+        return class_scores(decisions, len(self.classes), self.multi_class)
+
+    def predict(self, rows: Rows) -> NDArray[Any]:
+        """Labels of mapped samples, (N,)."""
+        parts = blocks(rows.shape[0], ROWS)
+        return np.concatenate([self.labels_of(self.decisions(rows[p])) for p in parts])
+
+    def probabilities(self, rows: Rows) -> Floats:
+        """Class probabilities of mapped samples, (N, k); see `probabilities_of`."""
+        parts = blocks(rows.shape[0], ROWS)
+        return np.concatenate([self.probabilities_of(self.decisions(rows[p])) for p in parts])
+
+    def scores(self, rows: Rows) -> Floats:
+        """Scores of mapped samples; see `scores_of`."""
+        return self.scores_of(self.decisions(rows))
 
     @abstractmethod
     def to_arrays(self) -> tuple[dict[str, Any], Arrays]:

@@ -19,7 +19,7 @@ from dhsk.models.rescaling import kernel_in
 from dhsk.results.examined import ClassWeights
 from dhsk.samples.weighted import SCALED
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.platt import class_probabilities, one_vs_rest_probabilities
+from dhsk.solvers.platt import class_probabilities
 from dhsk.solvers.problems import (
     REST,
     MultiClass,
@@ -27,7 +27,6 @@ from dhsk.solvers.problems import (
     members_of_classes,
     problems_of_classes,
 )
-from dhsk.solvers.votes import one_vs_rest, vote
 
 NORMALS_BYTES: Final = 1 << 26
 """Bytes that normal vectors of linear kernels may always take."""
@@ -269,35 +268,6 @@ class SvcModel(TrainedModel):
         fits = 8 * max(rows.shape) * self.width <= max(held, NORMALS_BYTES)
         return self.normals if self.is_linear and fits else None
 
-    def predict(self, rows: Rows) -> NDArray[Any]:
-        """Labels of mapped samples, see `labels_of`, (N,)."""
-        parts = blocks(rows.shape[0], ROWS)
-        return np.concatenate([self.labels_of(self.decisions(rows[p])) for p in parts])
-
-    def probabilities(self, rows: Rows) -> Floats:
-        """Class probabilities of mapped samples, (N, k); see `probabilities_of`."""
-        parts = blocks(rows.shape[0], ROWS)
-        return np.concatenate([self.probabilities_of(self.decisions(rows[p])) for p in parts])
-
-    def scores(self, rows: Rows) -> Floats:
-        """Scores of mapped samples; see `scores_of`."""
-        return self.scores_of(self.decisions(rows))
-
-    def labels_of(self, decisions: Floats) -> NDArray[Any]:
-        """Labels, (N,), of decision values, (N, problems): by votes, or of the greatest one."""
-        if self.multi_class == "ovr":
-            return np.asarray(self.classes[decisions.argmax(axis=1)])
-        return np.asarray(self.classes[vote(decisions, len(self.classes))])
-
-    def scores_of(self, decisions: Floats) -> Floats:
-        """Scores of the classes, (N, k), or of two (N,), see `dhsk.solvers.votes.one_vs_rest`.
-
-        One-vs-rest they are the decision values.
-        """
-        if self.multi_class == "ovr":
-            return decisions
-        return one_vs_rest(decisions, len(self.classes))
-
     def probabilities_of(self, decisions: Floats) -> Floats:
         """Class probabilities, (N, k), from decision values, (N, problems).
 
@@ -308,6 +278,4 @@ class SvcModel(TrainedModel):
                 "the model has no probabilities: train it with --probability, or fit "
                 "CalibratedClassifierCV(HeatSVC(...), ensemble=False)"
             )
-        if self.multi_class == "ovr":
-            return one_vs_rest_probabilities(decisions, self.sigmoids)
-        return class_probabilities(decisions, self.sigmoids, len(self.classes))
+        return class_probabilities(decisions, self.sigmoids, len(self.classes), self.multi_class)

@@ -123,28 +123,6 @@ class LowRankModel(TrainedModel):
                 found[part] += self.kernel.of_rows(rows[part], self.rows[some]) @ self.coef[some]
         return found
 
-    def predict(self, rows: Rows) -> NDArray[Any]:
-        """Labels of mapped samples, (N,)."""
-        return self.labels_of(self.decisions(rows))
-
-    def probabilities(self, rows: Rows) -> Floats:
-        """Class probabilities of mapped samples, (N, k); see `probabilities_of`."""
-        return self.probabilities_of(self.decisions(rows))
-
-    def scores(self, rows: Rows) -> Floats:
-        """Scores of mapped samples; see `scores_of`."""
-        return self.scores_of(self.decisions(rows))
-
-    def labels_of(self, decisions: Floats) -> NDArray[Any]:
-        """Labels of the largest decision values, the first of equal ones as `LinearSVC`, (N,)."""
-        if len(self.classes) == 2:
-            return np.asarray(self.classes[(decisions[:, 0] > 0).astype(np.intp)])
-        return np.asarray(self.classes[decisions.argmax(axis=1)])
-
-    def scores_of(self, decisions: Floats) -> Floats:
-        """Decision values, (N, k), or for two classes (N,), positive for the second."""
-        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
-
     def probabilities_of(self, decisions: Floats) -> Floats:
         """Class probabilities, (N, k), from decision values, (N, J).
 

@@ -3,12 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
 from dhsk.execution.memory import Allowance, MemoryNeed, Share
 from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
-from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
 from dhsk.models.fit_plan import PROCESS_BYTES
 from dhsk.models.sources import RowsShape
@@ -30,9 +27,7 @@ def solver_bytes(n: int, m: int, itemsize: int, keys: int, folds: int = 1) -> in
     n and m are the numbers of samples and landmarks, keys the number of Hessians, one for each
     class and C, and folds the number of fits that share one, each with its curvatures in memory.
     """
-    none = np.zeros(1, np.intp)
-    one = Factors.bytes_of(Columns(none, none, np.ones(1)), m, itemsize)
-    return keys * (one + folds * n * itemsize)
+    return keys * (Factors.bytes_of(1, m, itemsize) + folds * n * itemsize)
 
 
 def plan_low_rank(

@@ -21,12 +21,12 @@ from dhsk.execution.tasks import Executor, told_as
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import Workers, borrow_client, in_task
 from dhsk.gram.memory import product_bytes
-from dhsk.gram.row_map import BLOCK_BYTES, RowMap
+from dhsk.gram.row_map import RowMap
 from dhsk.models.fit_plan import PROCESS_BYTES
 from dhsk.models.sources import RowsShape
 from dhsk.progress import Progress
 from dhsk.samples import Samples
-from dhsk.samples.scan import rows_within
+from dhsk.samples.scan import BLOCK_BYTES, rows_within
 
 _BLOCKS: Final = 16
 """Number of blocks that few samples are divided into, so that several cores have some."""

@@ -15,8 +15,7 @@ from dhsk.execution.run import Run
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import Workers
-from dhsk.gram.compute import compute_gram
-from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.compute import gram_of
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, PrecomputedKernel, unit_vectors
@@ -83,7 +82,7 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
         counts = FitCounts.of(problem.codes, len(problem.fold_weights), 1, which)
         entries = Checkpoint(run.journal, PREFIX)
         with told.part("matrix", 1.0):
-            training = prepare(problem, samples, row_map, run, counts, entries)
+            training = prepare(problem, samples, row_map, run, counts)
         told.expect("fits", counts.pairs)
         kind: Any = PairSolver
         if problem.most_steps is not None:
@@ -155,12 +154,7 @@ def fit_model(
 
 
 def _in_memory(
-    problem: Problem,
-    samples: Samples,
-    row_map: RowMap,
-    run: Run,
-    counts: FitCounts,
-    entries: Checkpoint,
+    problem: Problem, samples: Samples, row_map: RowMap, run: Run, counts: FitCounts
 ) -> _Training:
     allowed = run.allowance
     store_it = "have the Gram matrix stored (store=FOLDER)"
@@ -173,7 +167,7 @@ def _in_memory(
     name = ""
     if run.journal is not None:
         name = name_of_training(problem, row_map, list(rows.shape), rows)
-    share = kept_share(entries, name, plan)
+    share = _kept_share(run, name, plan)
     source: Source
     if problem.multi_class == "ovr":  # one matrix for all tasks, which wait for it
         source = RowsSource(rows, kernel, allowed.cores, share.rows)
@@ -194,18 +188,17 @@ def _in_memory(
     )
 
 
+def _kept_share(run: Run, name: str, own: Share) -> Share:
+    return kept_share(Checkpoint(run.journal, PREFIX), name, own)
+
+
 def _threads_for(counts: FitCounts, share: Share) -> Executor:
     """Threads for the fits of a model: of tiny problems one, as they would wait for each other."""
     return Threads(1 if counts.most <= TINY_SAMPLES else share.at_once)
 
 
 def _on_given(
-    problem: Problem,
-    samples: Samples,
-    row_map: RowMap,
-    run: Run,
-    counts: FitCounts,
-    entries: Checkpoint,
+    problem: Problem, samples: Samples, row_map: RowMap, run: Run, counts: FitCounts
 ) -> _Training:
     K = given_matrix(samples, row_map, run)
     source = ArraySource(K)
@@ -214,44 +207,24 @@ def _on_given(
     return _Training(
         MatrixProblem(source, (problem.C,), name=name),
         _threads_for(counts, share),
-        kept_share(entries, name, share),
+        _kept_share(run, name, share),
         lambda chosen: unit_vectors(chosen, len(K)),
     )
 
 
 def _on_gram(
-    problem: Problem,
-    samples: Samples,
-    row_map: RowMap,
-    run: Run,
-    counts: FitCounts,
-    entries: Checkpoint,
+    problem: Problem, samples: Samples, row_map: RowMap, run: Run, counts: FitCounts
 ) -> _Training:
-
-    def compute(kernel: Kernel) -> GramMatrix:
-        return compute_gram(
-            samples,
-            kernel,
-            sphere_map=row_map.sphere_map,
-            store=run.store,
-            dtype=row_map.dtype,
-            product_dtype=row_map.dtype,
-            zero_rows=row_map.zero_rows,
-            memory=run.memory,
-            client=run.client,
-            scratch=run.scratch,
-            progress=run.report,
-        )
-
     if run.store is None:
-        G, unit = matrix_in_units(compute(row_map.kernel))
+        G, unit = matrix_in_units(gram_of(samples, row_map, run, row_map.dtype))
     else:
         unit = unit_for(
             row_map.kernel, samples.shape[0], lambda chosen: row_map.some_of(samples, chosen)
         )
         if not lacks_digits(unit, np.dtype(row_map.dtype)):
             unit = 1.0  # other readers of a store expect the kernel's own values
-        G = compute(kernel_in(row_map.kernel, unit))
+        scaled = replace(row_map, kernel=kernel_in(row_map.kernel, unit))
+        G = gram_of(samples, scaled, run, row_map.dtype)
     source = GramSource(G)
     if run.client is None:
         share = share_of_fits(run.room, matrix_bytes(counts.most, G.dtype), 0, core_count())
@@ -264,7 +237,7 @@ def _on_gram(
             share, split_folds=False, shared=0
         )  # folds of sigmoids stay with their pair
     name = name_of_training(problem, row_map, [list(G.header.fingerprints), unit])
-    share = kept_share(entries, name, share)
+    share = _kept_share(run, name, share)
     matrix = MatrixProblem(source, (problem.C,), unit, name)
     return _Training(matrix, executor, share, source.rows)
 

@@ -33,6 +33,7 @@ from dhsk.nystrom.room import computed_on_device
 from dhsk.results.low_rank import LowRank, check_loss
 from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples
+from dhsk.solvers.problems import positives
 
 PREFIX: Final = "newton-"
 """Begins the names of the entries of steps."""
@@ -95,8 +96,7 @@ def _plan(
 
 def columns_of(problem: Problem) -> Columns:
     """One column for two classes, else one for each class."""
-    k = len(problem.classes)
-    positive = np.array([1]) if k == 2 else np.arange(k)
+    positive = positives(len(problem.classes))
     return Columns(positive, np.zeros_like(positive), np.full(len(positive), problem.C))
 
 
@@ -132,7 +132,7 @@ class _Solver:
 
     def _own_room(self, left: int) -> int:
         columns, width = columns_of(self.problem), self.found.features.inner
-        least = self._bytes_of(columns.only([0]))
+        least = self._bytes_of(1)
         require_room(least, left, f"second derivatives of {width} features", "take fewer landmarks")
         return min(left, len(columns) * least)
 
@@ -140,7 +140,7 @@ class _Solver:
         """Solve with room bytes for Hessians."""
         columns = columns_of(self.problem)
         size = len(columns)
-        while size > 1 and self._bytes_of(columns.only(slice(size))) > room:
+        while size > 1 and self._bytes_of(size) > room:
             size -= 1
         batches = enumerate(blocks(len(columns), size))
         each = self.told.each("training", batches)
@@ -170,10 +170,10 @@ class _Solver:
         steps.drop()
         return found
 
-    def _bytes_of(self, columns: Columns) -> int:
+    def _bytes_of(self, n_columns: int) -> int:
         Z = self.found.features
-        factors = Factors.bytes_of(columns, Z.inner, Z.dtype.itemsize)
-        return factors + curvature_bytes(Z, len(columns))
+        factors = Factors.bytes_of(n_columns, Z.inner, Z.dtype.itemsize)
+        return factors + curvature_bytes(Z, n_columns)
 
 
 _OF_COLUMNS: Final = ("coef", "objective", "gradient_norm", "relative", "gap", "converged")

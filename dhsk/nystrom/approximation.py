@@ -14,7 +14,7 @@ from dhsk.execution.limits import core_count
 from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
 from dhsk.execution.workers import Workers
-from dhsk.gram.compute import compute_gram
+from dhsk.gram.compute import gram_of
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
@@ -157,17 +157,7 @@ def _plan(samples: Samples, row_map: RowMap, m: int, run: Run, *, on_device: boo
 def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run, *, on_device: bool) -> Placed:
     """Mapped samples in memory, in their source, or in a folder of all workers."""
     if run.client is not None:
-        G = compute_gram(
-            samples,
-            row_map.kernel,
-            sphere_map=row_map.sphere_map,
-            product_dtype=row_map.dtype,
-            zero_rows=row_map.zero_rows,
-            memory=run.memory,
-            client=run.client,
-            scratch=run.scratch,
-            progress=run.report,
-        )
+        G = gram_of(samples, row_map, replace(run, store=None))
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
         return in_folder(G, row_bytes, Workers(run.client, plan.at_once), on_device=on_device)
     if plan.way == "samples read in every pass":

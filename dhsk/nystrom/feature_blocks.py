@@ -19,14 +19,13 @@ from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
 from dhsk.files import full_disk_is_budget
-from dhsk.gram.row_map import BLOCK_BYTES
 from dhsk.nystrom.feature_store import FeatureStore
 from dhsk.nystrom.features import FeatureMap
 from dhsk.nystrom.held_map import drop_beside, held_beside, hold_beside
 from dhsk.objects.places import Place
 from dhsk.progress import counter
 from dhsk.samples import Samples, open_samples
-from dhsk.samples.scan import rows_within
+from dhsk.samples.scan import BLOCK_BYTES, rows_within
 
 if TYPE_CHECKING:
     import dask.array as da

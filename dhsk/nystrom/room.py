@@ -9,12 +9,12 @@ from dhsk.devices import current_device
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import MemoryNeed, Share, require_room
 from dhsk.execution.run import Run
-from dhsk.gram.row_map import BLOCK_BYTES as READ_BYTES
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels.on_device import pays_on
 from dhsk.nystrom.landmarks import block_of
 from dhsk.nystrom.spans import BLOCK_BYTES, span_rows
 from dhsk.samples import Samples
+from dhsk.samples.scan import BLOCK_BYTES as READ_BYTES
 
 Tier = Literal[
     "features in memory", "samples in memory", "samples read in every pass", "on workers"

@@ -14,10 +14,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Indices, Rows, numbered, stacked
+from dhsk.arrays import Indices, Rows, stacked
 from dhsk.errors import InputError
 from dhsk.samples import Samples
 from dhsk.samples.scan import rows_within
+from dhsk.samples.taken import rows_taken
 from dhsk.units import human_seconds
 
 SMALLEST: Final = 256
@@ -41,8 +42,6 @@ other programs come and go."""
 
 _STEEPER: Final = 4
 """A fit to twice as many samples is expected to take at most this many times as long."""
-
-_READ_BYTES: Final = 2**24
 
 Fit = Callable[[Rows, NDArray[Any]], object]
 """Fits a classifier to samples, (n, dim), and their labels, (n,)."""
@@ -152,8 +151,5 @@ def _stratified(labels: NDArray[Any]) -> Indices:
 def _taken(samples: Samples, chosen: Indices) -> Rows:
     """Some samples as the source has them, (chosen, dim), read in one pass."""
     ascending = np.sort(chosen)
-    parts: list[Any] = []
-    for first, block in numbered(samples.blocks(rows_within(samples, _READ_BYTES))):
-        inside = np.searchsorted(ascending, (first, first + block.shape[0]))
-        parts.append(block[ascending[slice(*inside)] - first])
+    parts: list[Any] = [block[inside] for _, block, inside in rows_taken(samples, ascending)]
     return stacked(parts)[np.searchsorted(ascending, chosen)]

@@ -1,23 +1,25 @@
 """One pass over all samples before any work: it checks every row and computes a fingerprint."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Rows, numbered
 from dhsk.samples.base import Samples
 from dhsk.samples.maps import SphereMap, check_rows, map_of
 from dhsk.samples.refusals import naming
 from dhsk.samples.zeros import ZeroRows
 
-_BLOCK_BYTES = 16 * 2**20
+BLOCK_BYTES: Final = 16 * 2**20
+"""Bytes of a block of samples that is read and mapped at a time."""
+
 _DIGEST_BYTES = 16
 _VERSION = "dhsk samples 2"
 
@@ -68,7 +70,7 @@ def scan(
     most = None if sphere_map is None else map_of(sphere_map).most_entries
     with ThreadPoolExecutor(1) as other:  # a block is hashed while the next is read and checked
         hashed = other.submit(lambda: None)
-        for block in samples.blocks(rows_within(samples, _BLOCK_BYTES)):
+        for _, block in in_blocks(samples):
             with naming(samples.source, samples.feature_names):
                 if sphere_map is not None:
                     zeros += len(check_rows(sphere_map, block, done, zero_rows))
@@ -85,6 +87,11 @@ def scan(
         hashed.result()
     found = (nnz, images + zeros) if samples.is_sparse else (None, None)
     return Scan(n_samples, dim, found[0], fingerprint.hexdigest(), zeros, found[1])
+
+
+def in_blocks(samples: Samples) -> Iterator[tuple[int, Rows]]:
+    """Blocks of about `BLOCK_BYTES`, with the indices of their first rows."""
+    return numbered(samples.blocks(rows_within(samples, BLOCK_BYTES)))
 
 
 def rows_within(samples: Samples, n_bytes: int) -> int:

@@ -12,11 +12,8 @@ from dhsk.kernels.centre import with_all_entries
 from dhsk.samples.base import Samples
 from dhsk.samples.maps import SphereMap, apply_map, map_of
 from dhsk.samples.refusals import naming
-from dhsk.samples.scan import rows_within
+from dhsk.samples.scan import BLOCK_BYTES, rows_within
 from dhsk.samples.zeros import ZeroRows
-
-BLOCK_BYTES: Final = 16 * 2**20
-"""Bytes of a block of samples."""
 
 SMALLEST: Final = 1e-300
 """Features times variance up to which samples count as constant: 1 over it must be in the range."""

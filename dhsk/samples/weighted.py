@@ -7,11 +7,11 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from dhsk.arrays import Floats, Rows, numbered
+from dhsk.arrays import Floats, Rows
 from dhsk.samples.base import Samples, WrappedSamples, csr_block
 from dhsk.samples.maps import SphereMap, parse_sphere_map
 from dhsk.samples.refusals import naming, refuse_infinite
-from dhsk.samples.scan import rows_within
+from dhsk.samples.scan import in_blocks
 from dhsk.samples.variance import width_of
 
 TFIDF: Final = "tfidf"
@@ -19,8 +19,6 @@ SCALED: Final = "scaled"
 
 MapName: TypeAlias = SphereMap | Literal["tfidf", "scaled"]
 """Name of a map to the sphere, or of one of `LEARNT`."""
-
-_BLOCK_BYTES: Final = 16 * 2**20
 
 
 def parse_map_name(name: object) -> MapName:
@@ -45,7 +43,7 @@ def document_frequencies(samples: Samples, used: Any) -> Floats:
     `used`, (N, groups), says which samples count for which group. The result is (groups, dim).
     """
     found = np.zeros((used.shape[1], samples.shape[1]))
-    for first, block in numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES))):
+    for first, block in in_blocks(samples):
         own = used[first : first + block.shape[0]].astype(np.float64)
         if isinstance(block, csr_array):
             present = csr_array((np.ones(block.nnz), block.indices, block.indptr), block.shape)
@@ -75,7 +73,7 @@ def means_and_factors(samples: Samples, used: Any) -> Floats:
     InputError for infinity, and NaN of sparse samples.
     """
     moments = [_Moments(samples.shape[1]) for _ in range(used.shape[1])]
-    for begin, block in numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES))):
+    for begin, block in in_blocks(samples):
         with naming(samples.source, samples.feature_names):
             refuse_infinite(block, begin)
         for one, own in zip(moments, used[begin : begin + block.shape[0]].T, strict=True):

@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
+from dhsk.solvers.problems import MultiClass
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -107,33 +108,30 @@ def couple(pairwise: Floats) -> Floats:
     return coupled
 
 
-def class_probabilities(decisions: Floats, sigmoids: Floats, n_classes: int) -> Floats:
-    """Class probabilities, (N, k), as LIBSVM defines them, from decision values, (N, n_pairs).
+def class_probabilities(
+    decisions: Floats, sigmoids: Floats, n_classes: int, multi_class: MultiClass = "ovo"
+) -> Floats:
+    """Class probabilities, (N, k), of decisions and A and B of each column from `fit_sigmoid`.
 
-    The coupling is solved to rounding, where LIBSVM stops at an error of some 1e-3. For two classes
-    the sigmoid is the probability of the first. sigmoids are A and B of every pair from
-    `fit_sigmoid`, (n_pairs, 2). The most probable class may differ from that of `vote`.
+    One-vs-one they are LIBSVM's, but the coupling is solved to rounding, where LIBSVM stops at an
+    error of some 1e-3; the most probable class may differ from that of `vote`. One-vs-rest they are
+    those of each class against the rest, scaled to sum to 1 as of scikit-learn's
+    `OneVsRestClassifier`. For two classes the one sigmoid is the probability of the first
+    one-vs-one, and of the second one-vs-rest.
     """
-    first_wins = expit(-(decisions * sigmoids[:, 0] + sigmoids[:, 1]))
-    first_wins = np.clip(first_wins, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    positive = expit(-(decisions * sigmoids[:, 0] + sigmoids[:, 1]))
+    if multi_class == "ovr" and positive.shape[1] == 1:
+        return np.hstack([1 - positive, positive])
+    positive = np.clip(positive, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    if multi_class == "ovr":
+        return np.asarray(positive / positive.sum(axis=1, keepdims=True))
     if n_classes == 2:
-        return np.column_stack([first_wins, 1 - first_wins])
+        return np.column_stack([positive, 1 - positive])
     pairwise = np.zeros((len(decisions), n_classes, n_classes))
     first, second = np.triu_indices(n_classes, 1)  # the order of combinations
-    pairwise[:, first, second] = first_wins
-    pairwise[:, second, first] = 1 - first_wins
+    pairwise[:, first, second] = positive
+    pairwise[:, second, first] = 1 - positive
     return couple(pairwise)
-
-
-def one_vs_rest_probabilities(decisions: Floats, sigmoids: Floats) -> Floats:
-    """Class probabilities, (N, k), of decisions of each class against the rest, (N, k).
-
-    As of scikit-learn's `OneVsRestClassifier`, they are those of each class against the rest,
-    scaled to sum to 1. sigmoids are A and B of every class from `fit_sigmoid`, (k, 2).
-    """
-    each = expit(-(decisions * sigmoids[:, 0] + sigmoids[:, 1]))
-    each = np.clip(each, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
-    return np.asarray(each / each.sum(axis=1, keepdims=True))
 
 
 def _to_unit(f: Floats) -> tuple[Floats, float, float]:

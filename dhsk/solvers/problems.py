@@ -86,6 +86,11 @@ def classes_of_problems(n_classes: int, multi_class: MultiClass) -> list[tuple[i
     return list(combinations(range(n_classes), 2))
 
 
+def positives(n_classes: int) -> Indices:
+    """Classes that linear classifiers fit against the rest, (J,): of two only the second."""
+    return np.arange(1 if n_classes == 2 else 0, n_classes)
+
+
 def problems_of_classes(n_classes: int, multi_class: MultiClass = "ovo") -> Indices:
     """Indices of the problems that the samples of each class are in, (k, problems of a class).
 

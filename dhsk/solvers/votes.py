@@ -1,4 +1,4 @@
-"""Classes and scores of one-vs-one classifiers, by LIBSVM's votes."""
+"""Classes and scores of several classes: one-vs-one by LIBSVM's votes, or one-vs-rest."""
 
 from typing import Any
 
@@ -7,6 +7,31 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.compiled import compiled
+from dhsk.solvers.problems import MultiClass
+
+
+def winners(decisions: Floats, n_classes: int, multi_class: MultiClass) -> Indices:
+    """Numbers of the predicted classes, (N,): see `vote`, or one-vs-rest those of the greatest.
+
+    Of equal decisions the first counts, as in `LinearSVC`. One-vs-rest two classes may have one
+    column, (N, 1), which is above 0 for the second class.
+    """
+    if multi_class == "ovo":
+        return vote(decisions, n_classes)
+    if decisions.shape[1] == 1:
+        return (decisions[:, 0] > 0).astype(np.intp)
+    best: Indices = decisions.argmax(axis=1)
+    return best
+
+
+def class_scores(decisions: Floats, n_classes: int, multi_class: MultiClass) -> Floats:
+    """Scores of the classes, (N, k), or of two (N,), above 0 for the second.
+
+    One-vs-one they are those of `one_vs_rest`; one-vs-rest they are the decisions.
+    """
+    if multi_class == "ovo":
+        return one_vs_rest(decisions, n_classes)
+    return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
 
 def vote(decisions: Floats, n_classes: int) -> Indices:

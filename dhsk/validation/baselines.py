@@ -32,7 +32,7 @@ from dhsk.results.baselines import Baseline, Baselines
 from dhsk.results.columns import SCALED, Row
 from dhsk.samples import Samples
 from dhsk.samples.looks import has_few_zeros
-from dhsk.samples.scan import rows_within
+from dhsk.samples.scan import in_blocks
 from dhsk.units import format_bytes
 from dhsk.validation.engine import CvOptions
 from dhsk.validation.grid import Grid
@@ -89,8 +89,6 @@ TABLE_BYTES: Final = 2**28
 
 CACHE_BYTES: Final = 200_000_000
 """Cache of kernel values of scikit-learn's `SVC`."""
-
-_BLOCK_BYTES: Final = 16 * 2**20
 
 
 def asked_for(given: bool | None, square: Square, *, default: bool) -> bool | None:
@@ -208,7 +206,7 @@ def _is_table(samples: Samples) -> bool:
 
 def _whole(samples: Samples) -> Any:
     """All samples in memory, (N, dim), dense or CSR."""
-    blocks = samples.blocks(rows_within(samples, _BLOCK_BYTES))
+    blocks = (block for _, block in in_blocks(samples))
     if samples.is_sparse and _is_table(samples):
         return np.vstack([block.toarray() for block in blocks])  # type: ignore[union-attr]
     return stacked(list(blocks))

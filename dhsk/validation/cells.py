@@ -22,13 +22,11 @@ from dhsk.results.columns import (
 )
 from dhsk.results.schema import decoded
 from dhsk.solvers.ball import capacity
-from dhsk.solvers.problems import REST, Pair
+from dhsk.solvers.problems import REST, MultiClass, Pair
 from dhsk.validation.grid import Grid
 from dhsk.validation.out_of_fold import Decisions, KeptCell
 from dhsk.validation.scores import (
     ACCURACY,
-    Decided,
-    DecidedOneVsRest,
     decisions_one_vs_rest,
     score,
     sigmoids_of_folds,
@@ -129,7 +127,7 @@ def rows_of_kernel(
 
     `decisions` has those of each fold, (values of C, samples, problems); see `scored`.
     """
-    rule = DecidedOneVsRest if pairs[0].second == REST else Decided
+    rule: MultiClass = "ovr" if pairs[0].second == REST else "ovo"
     held_out = (column for fold in decisions for column in fold)
     return scored(held_out, grid, rule, names, partial(certificate, pairs, solved))
 
@@ -137,7 +135,7 @@ def rows_of_kernel(
 def scored(
     held_out: Iterable[Floats],
     grid: Grid,
-    rule: type[Decided],
+    rule: MultiClass,
     names: KernelColumns,
     proof_of: Callable[[int], Certificate],
 ) -> Cells:
@@ -172,7 +170,7 @@ def scored_together(parts: Sequence[Cells], grid: Grid) -> list[list[Row]]:
     truth, scores = [grid.y[test] for _, test in grid.folds], list[list[float]]()
     for number, row in enumerate(parts[0].rows):
         of_each = is_rest(row.kernel) or row.rank is not None  # low rank is always one-vs-rest
-        rule = DecidedOneVsRest if of_each else Decided
+        rule: MultiClass = "ovr" if of_each else "ovo"
         decided = [part.waiting[number] for part in parts]
         own = list(zip(decided, truth, strict=True))
         found = sigmoids_of_folds(own, len(grid.classes), rule, grid.repeats)
@@ -188,7 +186,7 @@ def scored_together(parts: Sequence[Cells], grid: Grid) -> list[list[Row]]:
     ]
 
 
-def _sigmoids(grid: Grid, held_out: Sequence[Floats], rule: type[Decided]) -> list[Floats | None]:
+def _sigmoids(grid: Grid, held_out: Sequence[Floats], rule: MultiClass) -> list[Floats | None]:
     """Platt's sigmoids of each column, fitted to the decisions of the other folds."""
     found: list[Floats | None] = [None] * grid.columns
     truth, k = [grid.y[test] for _, test in grid.folds], len(grid.C)

@@ -25,9 +25,9 @@ from dhsk.linear.state import KeptSolve
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.results.columns import Certificate, KernelColumns
 from dhsk.run_progress import RunProgress
+from dhsk.solvers.problems import positives
 from dhsk.validation.cells import Cells, scored
 from dhsk.validation.grid import Grid
-from dhsk.validation.scores import DecidedOneVsRest
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +60,12 @@ class FoldFits:
                 found.setdefault((fold, c), []).append(fit)
         columns = sorted(found.items(), key=lambda one: one[0])
         held_out = (self._decisions(fold, fits) for (fold, _), fits in columns)
-        proofs = [worst([fit.proof for fit in fits]) for _, fits in columns]
-        return scored(held_out, self.grid, DecidedOneVsRest, names, proofs.__getitem__)
+        proofs = [certificate(fits) for _, fits in columns]
+        return scored(held_out, self.grid, "ovr", names, proofs.__getitem__)
 
     def _batches(self, keys: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
         """Groups of problems whose factors fit in memory together."""
-        one = Columns(np.zeros(1, np.intp), np.zeros(1, np.intp), np.array(self.grid.C[:1]))
-        each = Factors.bytes_of(one, self.Z.width, self.Z.dtype.itemsize)
+        each = Factors.bytes_of(1, self.Z.width, self.Z.dtype.itemsize)
         each += curvature_bytes(self.Z, len(self.grid.folds))
         count = max(1, self.room // each)
         return (keys[part] for part in blocks(len(keys), count))
@@ -85,8 +84,8 @@ class FoldFits:
         seconds = (perf_counter() - begin) / len(columns)
         for j in range(len(columns)):
             fold, place = divmod(j, len(keys))
-            proof = certificate(solution, j, seconds)
-            yield fold, int(number[place]), _Fit(decided[fold][:, place], proof)
+            fit = _Fit(solution, j, seconds, decided[fold][:, place])
+            yield fold, int(number[place]), fit
 
     def _kept_solution(self, name: str, whole: Columns, columns: Columns) -> Solution:
         """Solution on all folds, from an earlier run or kept for a later one."""
@@ -132,36 +131,23 @@ class FoldFits:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """Fit of one class, C and fold: its decisions on the test samples, and its certificate."""
+    """Fit of one class, C and fold: a column of a solution."""
 
+    solution: Solution
+    column: int
+    seconds: float
     decisions: NDArray[Any]
-    proof: Certificate
+    """Decisions on the test samples."""
 
 
-def positives(n_classes: int) -> range:
-    """Numbers of the classes with a fit against the rest: of two only the second."""
-    return range(1, 2) if n_classes == 2 else range(n_classes)
-
-
-def certificate(solution: Solution, column: int, seconds: float) -> Certificate:
-    """Certificate of one column of a solution, which took some seconds."""
+def certificate(fits: Sequence[_Fit]) -> Certificate:
+    """Certificate of the fits of all classes, which share their Newton steps: the worst of each."""
+    own = [(fit.solution, fit.column) for fit in fits]
     return Certificate(
-        seconds=seconds,
-        converged=bool(solution.converged[column]),
-        n_iter=solution.newton,
-        gap=float(solution.gap[column] / solution.objective[column]),
-        n_features=len(solution.coef) - 1,
-        gradient=float(solution.relative[column]),
-    )
-
-
-def worst(proofs: Sequence[Certificate]) -> Certificate:
-    """Certificate of the fits of all classes, which share their Newton steps."""
-    return Certificate(
-        seconds=sum(proof.seconds for proof in proofs),
-        converged=all(proof.converged for proof in proofs),
-        n_iter=max(proof.n_iter for proof in proofs),
-        gap=max(proof.gap for proof in proofs),
-        n_features=proofs[0].n_features,
-        gradient=max(proof.gradient or 0.0 for proof in proofs),
+        seconds=sum(fit.seconds for fit in fits),
+        converged=all(one.converged[j] for one, j in own),
+        n_iter=max(one.newton for one, _ in own),
+        gap=max(float(one.gap[j] / one.objective[j]) for one, j in own),
+        n_features=len(fits[0].solution.coef) - 1,
+        gradient=max(float(one.relative[j]) for one, j in own),
     )

@@ -18,7 +18,7 @@ from dhsk.samples import Samples, check_labels, open_samples
 from dhsk.samples.names import in_order
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
-from dhsk.validation.scores import Decided, DecidedOneVsRest, score
+from dhsk.validation.scores import score
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,9 @@ def score_held_out(
     samples = row_map.to_predict(held_out.samples)
     decisions = predictor.whole(samples, run, 8 * model.width)
     row_map.warn(samples)
-    rule = DecidedOneVsRest if model.multi_class == "ovr" else Decided
-    found, guess = score(grid.scoring, decisions, np.arange(k), grid.classes, held_out.y, rule)
+    found, guess = score(
+        grid.scoring, decisions, np.arange(k), grid.classes, held_out.y, model.multi_class
+    )
     confusion = np.zeros((k, k), dtype=np.int64)
     np.add.at(confusion, (held_out.y, guess), 1)
     counts = tuple(map(tuple, confusion.tolist()))

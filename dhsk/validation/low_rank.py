@@ -35,10 +35,10 @@ from dhsk.results.parts import RunFacts, SamplesSummary
 from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
-from dhsk.solvers.problems import MultiClass
+from dhsk.solvers.problems import MultiClass, positives
 from dhsk.validation.cells import Cells, names_of
 from dhsk.validation.engine import CvOptions, Needs, TriedKernel
-from dhsk.validation.fold_fits import FoldFits, positives
+from dhsk.validation.fold_fits import FoldFits
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import FITS
 from dhsk.validation.input import Square

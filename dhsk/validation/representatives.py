@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices, Rows, numbered, stacked
+from dhsk.arrays import Floats, Indices, Rows, stacked
 from dhsk.bars import Show, shown
 from dhsk.errors import InputError
 from dhsk.execution.limits import core_count
@@ -16,14 +16,12 @@ from dhsk.kernels.centre import with_all_entries
 from dhsk.progress import counter
 from dhsk.results.low_rank import check_seed
 from dhsk.samples import SphereMap, apply_map, check_labels, open_samples, parse_sphere_map
-from dhsk.samples.scan import rows_within
+from dhsk.samples.scan import in_blocks
 from dhsk.solvers.kmeans import nearest_to_centroids
 
 _MOST_PRODUCTS: Final = 8192
 """Samples of a class whose matrix of inner products is made, 512 MiB; of more, K-means works on the
 samples. A constant, as both ways draw other seeds: results must not depend on the machine."""
-
-_BLOCK_BYTES: Final = 16 * 2**20
 
 
 def representatives(
@@ -124,7 +122,7 @@ def _check_sizes(names: NDArray[Any], counts: Indices, m: int) -> None:
 
 def _mapped(samples: Any, sphere_map: SphereMap) -> Rows:
     """All samples, checked and mapped, (N, dim)."""
-    parts = numbered(samples.blocks(rows_within(samples, _BLOCK_BYTES)))
+    parts = in_blocks(samples)
     return stacked([with_all_entries(apply_map(sphere_map, part, first)) for first, part in parts])
 
 

@@ -9,33 +9,38 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.metaestimators import available_if
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
-from dhsk.solvers.platt import class_probabilities, fit_sigmoid, one_vs_rest_probabilities
-from dhsk.solvers.votes import one_vs_rest, vote
+from dhsk.solvers.platt import class_probabilities, fit_sigmoid
+from dhsk.solvers.problems import MultiClass, positives
+from dhsk.solvers.votes import class_scores, winners
 
 Scorer: TypeAlias = Callable[[Any, Any, Any], float]
 """Function of an estimator, samples and their labels."""
 
 
 class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its bases are untyped
-    """A fitted classifier for scorers, of decisions computed before, (N, n_pairs).
+    """A fitted classifier for scorers, of decisions computed before, (N, columns).
 
-    See `votes.vote` for the decisions. `sigmoids` are Platt's, a row for each column of
-    `decisions`; without them the classifier has no probabilities.
+    See `dhsk.solvers.votes.winners` for the decisions. `sigmoids` are Platt's, a row for each
+    column of `decisions`; without them the classifier has no probabilities.
     """
 
     def __init__(
-        self, decisions: Floats, classes: NDArray[Any], sigmoids: Floats | None = None
+        self,
+        decisions: Floats,
+        classes: NDArray[Any],
+        sigmoids: Floats | None = None,
+        multi_class: MultiClass = "ovo",
     ) -> None:
         self.decisions = decisions
         self.classes = classes
         self.sigmoids = sigmoids
+        self.multi_class = multi_class
         self.classes_ = classes  # the scorers look here
 
     @classmethod
@@ -44,21 +49,23 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its base
         decisions: Floats,
         present: Indices,
         classes: NDArray[Any],
+        multi_class: MultiClass,
         sigmoids: Floats | None = None,
     ) -> "Decided":
         """Leave out the classes that a fit was not trained on: they get no votes."""
-        own = set(present.tolist())
-        pairs = combinations(range(len(classes)), 2)
-        kept = [number for number, (a, b) in enumerate(pairs) if a in own and b in own]
-        some = None if sigmoids is None else sigmoids[kept]
-        return cls(decisions[:, kept], classes[present], some)
-
-    @classmethod
-    def sides(cls, y: Indices, n_classes: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Samples of the positive class of each column, and its training samples, (N, columns)."""
-        first, second = np.array(list(combinations(range(n_classes), 2))).T
-        positive = y[:, None] == first
-        return positive, positive | (y[:, None] == second)
+        kept: Any = slice(None)  # one-vs-rest two classes have one column
+        if multi_class == "ovo":
+            own = set(present.tolist())
+            pairs = combinations(range(len(classes)), 2)
+            kept = [number for number, (a, b) in enumerate(pairs) if a in own and b in own]
+        elif decisions.shape[1] > 1:
+            kept = present
+        decisions = decisions[:, kept]
+        sigmoids = None if sigmoids is None else sigmoids[kept]
+        if multi_class == "ovr" and decisions.shape[1] == 2:
+            decisions = decisions[:, 1:] - decisions[:, :1]
+            sigmoids = None if sigmoids is None else sigmoids[1:]
+        return cls(decisions, classes[present], sigmoids, multi_class)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -68,74 +75,23 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its base
         return self
 
     def numbers(self) -> Indices:
-        """Numbers of the predicted classes, by votes, (N,)."""
-        return vote(self.decisions, len(self.classes))
+        """Numbers of the predicted classes, (N,)."""
+        return winners(self.decisions, len(self.classes), self.multi_class)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: ARG002
         """Labels."""
         return np.asarray(self.classes[self.numbers()])
 
     def decision_function(self, X: Any) -> Floats:  # noqa: ARG002
-        """Scores one-vs-rest."""
-        return one_vs_rest(self.decisions, len(self.classes))
+        """Scores of the classes, for two classes (N,)."""
+        return class_scores(self.decisions, len(self.classes), self.multi_class)
 
     @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:  # noqa: ARG002
-        """Probabilities, (N, k), by `_probabilities`."""
-        return self._probabilities()
-
-    def _probabilities(self) -> Floats:
-        assert self.sigmoids is not None  # `predict_proba` is there with them only
-        return class_probabilities(self.decisions, self.sigmoids, len(self.classes))
-
-
-class DecidedOneVsRest(Decided):
-    """The same for decisions of each class against the rest, (N, k).
-
-    Two classes have one column, (N, 1), which is above 0 for the second class.
-    """
-
-    @classmethod
-    def among(
-        cls,
-        decisions: Floats,
-        present: Indices,
-        classes: NDArray[Any],
-        sigmoids: Floats | None = None,
-    ) -> "Decided":
-        """Leave out the classes that a fit was not trained on."""
-        if decisions.shape[1] > 1:
-            decisions = decisions[:, present]
-            sigmoids = None if sigmoids is None else sigmoids[present]
-        if decisions.shape[1] == 2:
-            decisions = decisions[:, 1:] - decisions[:, :1]
-            sigmoids = None if sigmoids is None else sigmoids[1:]
-        return cls(decisions, classes[present], sigmoids)
-
-    @classmethod
-    def sides(cls, y: Indices, n_classes: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Each class against the rest, of two the second: every sample is used."""
-        positive = y[:, None] == (np.array([1]) if n_classes == 2 else np.arange(n_classes))
-        return positive, np.ones_like(positive)
-
-    def _probabilities(self) -> Floats:
-        """Each class's against the rest, scaled to sum to 1, as of one-vs-rest classifiers."""
-        assert self.sigmoids is not None  # as above
-        if self.decisions.shape[1] == 1:
-            second = expit(-(self.sigmoids[:, 0] * self.decisions + self.sigmoids[:, 1]))
-            return np.hstack([1 - second, second])
-        return one_vs_rest_probabilities(self.decisions, self.sigmoids)
-
-    def numbers(self) -> Indices:
-        """Class of the greatest decision, of equals the first, as `LinearSVC` has it."""
-        if self.decisions.shape[1] == 1:
-            return (self.decisions[:, 0] > 0).astype(np.intp)
-        best: Indices = self.decisions.argmax(axis=1)
-        return best
-
-    def decision_function(self, X: Any) -> Floats:  # noqa: ARG002
-        """Decisions, for two classes (N,)."""
-        return self.decisions[:, 0] if self.decisions.shape[1] == 1 else self.decisions
+        """Probabilities, (N, k)."""
+        assert self.sigmoids is not None  # it is there with them only
+        k = len(self.classes)
+        return class_probabilities(self.decisions, self.sigmoids, k, self.multi_class)
 
 
 def _accuracy(decided: Any, X: Any, y: NDArray[Any]) -> float:
@@ -231,7 +187,7 @@ def _names_of(scoring: Any) -> tuple[str, str]:
 
 
 def sigmoids_of(
-    decided: Sequence[tuple[Floats, Indices]], n_classes: int, rule: type[Decided]
+    decided: Sequence[tuple[Floats, Indices]], n_classes: int, rule: MultiClass
 ) -> Floats:
     """Platt's A and B of each column, (columns, 2), fitted to decisions of held-out samples.
 
@@ -239,7 +195,7 @@ def sigmoids_of(
     InputError if a pair of classes has no sample.
     """
     decisions = np.concatenate([own for own, _ in decided])
-    positive, used = rule.sides(np.concatenate([y for _, y in decided]), n_classes)
+    positive, used = _sides(rule, np.concatenate([y for _, y in decided]), n_classes)
     empty = np.flatnonzero(~used.any(axis=0))
     if len(empty):
         raise InputError(
@@ -254,8 +210,20 @@ def sigmoids_of(
     )
 
 
+def _sides(
+    rule: MultiClass, y: Indices, n_classes: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Samples of the positive class of each column, and its training samples, (N, columns)."""
+    if rule == "ovr":  # of two classes the second; every sample is used
+        positive = y[:, None] == positives(n_classes)
+        return positive, np.ones_like(positive)
+    first, second = np.array(list(combinations(range(n_classes), 2))).T
+    positive = y[:, None] == first
+    return positive, positive | (y[:, None] == second)
+
+
 def sigmoids_of_folds(
-    held_out: Sequence[tuple[Floats, Indices]], n_classes: int, rule: type[Decided], repeats: int
+    held_out: Sequence[tuple[Floats, Indices]], n_classes: int, rule: MultiClass, repeats: int
 ) -> list[Floats]:
     """Sigmoids for each fold, fitted to the decisions of all other folds of the same repeat.
 
@@ -288,7 +256,7 @@ def score(
     present: Indices,
     classes: NDArray[Any],
     y: Indices,
-    rule: type[Decided] = Decided,
+    rule: MultiClass = "ovo",
     sigmoids: Floats | None = None,
 ) -> tuple[float, Indices]:
     """Score of the decisions of one fit, and numbers of the predicted classes, (n,).
@@ -296,7 +264,7 @@ def score(
     `present` has the numbers of the classes in training, the only ones that are predicted; `y`
     those of the true classes, (n,). InputError if the scorer fails or gives no finite number.
     """
-    decided = rule.among(decisions, present, classes, sigmoids)
+    decided = Decided.among(decisions, present, classes, rule, sigmoids)
     try:
         found = float(scoring.scorer(decided, np.zeros((len(y), 1)), classes[y]))
         reason = f"it gives {found}"
@@ -311,13 +279,14 @@ def score(
 
 
 def decisions_one_vs_rest(
-    decisions: Floats, present: Indices, classes: NDArray[Any], rule: type[Decided]
+    decisions: Floats, present: Indices, classes: NDArray[Any], rule: MultiClass
 ) -> NDArray[np.float32]:
     """Decisions as of scikit-learn's `decision_function`: (n,) for two classes, else (n, k).
 
     Classes that are not among the numbers `present`, on which a fit was not trained, have NaN.
     """
-    known = rule.among(decisions, present, classes).decision_function(None).astype(np.float32)
+    decided = Decided.among(decisions, present, classes, rule)
+    known = decided.decision_function(None).astype(np.float32)
     if len(classes) == 2:
         return np.asarray(known)
     found = np.full((len(decisions), len(classes)), np.nan, np.float32)

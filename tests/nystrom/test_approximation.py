@@ -1,6 +1,7 @@
 """Approximations: the same ones wherever they are made, with the error that they have."""
 
 import re
+import sys
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -270,7 +271,8 @@ def test_a_bad_row_deep_in_a_stream_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Wherever the samples are, and whether or not it is drawn."""
-    monkeypatch.setattr("dhsk.gram.row_map.BLOCK_BYTES", 2**15)
+    for module in ("dhsk.gram.row_map", "dhsk.samples.scan"):
+        monkeypatch.setattr(sys.modules[module], "BLOCK_BYTES", 2**15)
     tier(name)
     X[1100, slice(None) if value == 0 else 5] = value
     chosen = np.array(selection) if isinstance(selection, list) else selection

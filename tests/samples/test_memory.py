@@ -31,7 +31,7 @@ from pathlib import Path
 import h5py, numpy, scipy.sparse, zarr
 from dhsk.samples import open_samples, scan
 
-sys.modules["dhsk.samples.scan"]._BLOCK_BYTES = 4 * 2**20
+sys.modules["dhsk.samples.scan"].BLOCK_BYTES = 4 * 2**20
 
 def resident(field):
     return 1024 * int(re.search(field + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1])

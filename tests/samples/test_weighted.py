@@ -1,5 +1,6 @@
 """Inverse document frequencies, against scikit-learn's, and samples that are weighted by them."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_scales_are_those_of_scikit_learn(kind: Any, monkeypatch: pytest.MonkeyP
 
     Dense ones of the first column are rounded to 1e-16 of 1e6, which is 1e-10 of their deviation.
     """
-    monkeypatch.setattr("dhsk.samples.weighted._BLOCK_BYTES", 1000)
+    monkeypatch.setattr(sys.modules["dhsk.samples.scan"], "BLOCK_BYTES", 1000)
     rng = np.random.default_rng(0)
     far = 1e6 if kind is np.asarray else 1.0
     X = rng.normal(size=(60, 5)) * [1.0, 1e-9, 1e9, 0.0, 3.0] + [far, 0.0, 0.0, 7.0, 0.0]
@@ -106,7 +107,7 @@ def test_scaled_features_are_those_of_scikit_learn_in_each_fold(
 
     Values near 1e6 are rounded to 1e-10 of their deviation, of which each block adds one.
     """
-    monkeypatch.setattr("dhsk.samples.weighted._BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(sys.modules["dhsk.samples.scan"], "BLOCK_BYTES", block_bytes)
     rng, once = np.random.default_rng(0), np.arange(300) == 17
     usual = rng.normal(size=300)
     columns = [usual, once, np.where(once, 0.2, 0.1), np.full(300, 0.1), usual + 1e6, 1e9 * once]

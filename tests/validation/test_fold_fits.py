@@ -16,8 +16,9 @@ from dhsk.linear.losses import LOSSES
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.results.columns import KernelColumns
 from dhsk.run_progress import RunProgress
+from dhsk.solvers.problems import positives
 from dhsk.validation.cells import Cells
-from dhsk.validation.fold_fits import FoldFits, positives
+from dhsk.validation.fold_fits import FoldFits
 from dhsk.validation.folds import divide
 from dhsk.validation.grid import make_grid
 
