@@ -11,8 +11,9 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import laplacian
 
 from dhsk.arrays import Floats
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.objects.places import Place, parse_place
+from dhsk.samples.dialect import is_missing, is_number
 from dhsk.samples.paths import Origin
 
 ASYMMETRY: Final = 1e-12
@@ -23,8 +24,6 @@ _ENDS: Final = (
     ("source", "target"), ("src", "dst"), ("from", "to"), ("node1", "node2"),
     ("fromnodeid", "tonodeid"), ("head", "tail"),
 )  # fmt: skip
-
-_WEIGHTS: Final = ("weight", "weights", "w", "value", "score", "similarity", "count")
 
 
 class Graph(NamedTuple):
@@ -44,8 +43,8 @@ def read_edges(path: str | Place) -> Graph:
     path
         Text file of two columns, the ids of two nodes, and perhaps a third, the weight of their
         edge; separated by tabs, commas or blanks. A first row of usual names, such as "source
-        target" or "a b weight", is a header. Lines that begin with # are comments. It may be
-        compressed: `.tsv.gz`.
+        target", or with a word for the weight, as "a b combined_score", is a header. Lines that
+        begin with # are comments. It may be compressed: `.tsv.gz`.
 
     Returns
     -------
@@ -88,6 +87,13 @@ def read_edges(path: str | Place) -> Graph:
             )
     if not seen:
         raise InputError(f"{path} has no edges: give lines of two nodes, and perhaps a weight")
+    first, *others = seen
+    if others and not set(first) & {node for edge in others for node in edge}:
+        names, line = " and ".join(first), seen[first][1]
+        warn(
+            f"line {line} of {path} is taken for an edge, but {names} are in no other line: leave "
+            "it out if they name the columns"
+        )
     return _of_edges(seen)
 
 
@@ -147,9 +153,14 @@ def _rows(text: str) -> Iterator[tuple[int, Sequence[str]]]:
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    """Whether a first row names the columns, in usual words: no edge is lost for another word."""
+    """Whether a first row names the columns: two usual words, or a word for the weights.
+
+    No edge is lost for another word.
+    """
     names = [cell.lower() for cell in cells]
-    return tuple(names[:2]) in _ENDS or names[2:3] in ([name] for name in _WEIGHTS)
+    word = len(cells) == 3 and len(cells[2]) > 1 and cells[2].replace("_", "").isalpha()
+    no_number = word and not is_number(cells[2]) and not is_missing(cells[2])
+    return tuple(names[:2]) in _ENDS or no_number or names[2:3] == ["w"]
 
 
 def _weight(cell: str, line: int, path: str) -> float:

@@ -31,6 +31,17 @@ def test_edge_lists(name: str, tmp_path: Path) -> None:
     assert adjacency.toarray().tolist() == ADJACENCY
 
 
+def test_names_of_columns_that_are_not_usual_are_told(tmp_path: Path) -> None:
+    """Beside a word for the weights they are a header; else a warning says where they are."""
+    (tmp_path / "scored").write_text("protein1 protein2 combined_score\na b 2\nb c 1\n")
+    assert dhsk.read_edges(tmp_path / "scored").nodes == ("a", "b", "c")
+    (tmp_path / "bare").write_text("protein1 protein2\na b\nb c\n")
+    with pytest.warns(
+        dhsk.InputWarning, match="line 1 of .* protein1 and protein2 are in no other"
+    ):
+        assert len(dhsk.read_edges(tmp_path / "bare").nodes or ()) == 5
+
+
 def test_edges_without_weights_and_ids_that_are_numbers(tmp_path: Path) -> None:
     """Weights of 1; numbers ascend as numbers; a loop stands on the diagonal."""
     (tmp_path / "edges").write_text("source\ttarget\n10\t9\n9\t100\n9\t9\n")

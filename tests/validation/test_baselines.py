@@ -139,7 +139,7 @@ def test_class_weights_are_weights_of_samples() -> None:
 
 
 def test_where_nothing_was_learnt_a_sentence_says_so() -> None:
-    """A C near 0 predicts the largest class, 50 of 60; of f1 the score of guessing is not known."""
+    """A C near 0 predicts the largest class, 50 of 60; of jaccard the score of guessing is not known."""
     X, y = np.random.default_rng(0).random((60, 5)), np.repeat(["none", "event"], [50, 10])
     constant: dict[str, Any] = {"kernels": ["cosine"], "C": 1e-6, "cv": 2}
     found = dhsk.cross_validate(X, y, **constant)
@@ -149,7 +149,7 @@ def test_where_nothing_was_learnt_a_sentence_says_so() -> None:
     for scoring in ("balanced_accuracy", "roc_auc"):
         found = dhsk.cross_validate(X, y == "event", scoring=scoring, **constant)
         assert found.unlearnt == "no score is clearly above 0.5000, that of guessing"
-    assert not dhsk.cross_validate(X, y, scoring="f1_macro", **constant).unlearnt
+    assert not dhsk.cross_validate(X, y, scoring="jaccard_macro", **constant).unlearnt
     X[50:, 0] += 5
     for scoring in ("accuracy", "balanced_accuracy", "roc_auc"):
         found = dhsk.cross_validate(

@@ -85,7 +85,7 @@ def test_classes_that_were_not_trained_on_get_no_votes() -> None:
             [0, 1, 2],
             "'roc_auc' does not suit .* 3 classes: of more than two, roc_auc_ovr",
         ),
-        ("f1", [0, 1, 2], "'f1' does not suit an SVM on 3 classes.*multiclass"),
+        ("f1", [0, 1, 2], "'f1' does not suit an SVM on 3 classes.*f1_macro"),
         ("f1", ["no", "yes"], "'f1' does not suit an SVM on 2 classes: .* or take f1_macro"),
         ("r2", ["no", "yes"], "'r2' does not suit an SVM on 2 classes"),
     ],
