@@ -3,7 +3,6 @@
 import csv
 import json
 import shlex
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -37,7 +36,7 @@ from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, SEED
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import FIT, JUDGE, RUN, gathered, option
 from dhsk.costs import Cost
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.execution.run import Run
 from dhsk.execution.workers import computing
 from dhsk.gram import MeanDiscrepancy, compute_gram, maximum_mean_discrepancy
@@ -198,21 +197,17 @@ def _warn_of_dependence(*sets: Samples) -> None:
     """Warn where samples are not drawn one by one: rows that follow dates, names in both sets."""
     for name, one in zip(SETS, sets, strict=True):
         if order := order_of(one):
-            warnings.warn(
+            warn(
                 f"rows of {name}, {one.source}, follow {said_of(order)}: the p-value takes samples "
                 "as independent, and is too small where neighbours in time are alike. Keep some "
-                "rows far apart, or compare many series by a row for each",
-                InputWarning,
-                stacklevel=2,
+                "rows far apart, or compare many series by a row for each"
             )
     first, second = (set(chain.from_iterable(one.ids(ROWS) or ())) for one in sets)
     both = len(first & second)
     if 2 * both > min(len(first), len(second)) and not all(map(str.isdecimal, first & second)):
-        warnings.warn(
+        warn(
             f"A and B have {counted(both, 'name')} of samples in common, but the test is of sets "
-            "that are independent: leave in one what is in both",
-            InputWarning,
-            stacklevel=2,
+            "that are independent: leave in one what is in both"
         )
 
 

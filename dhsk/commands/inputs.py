@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import warnings
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import chain, islice
@@ -15,7 +14,7 @@ import click
 from dhsk.bars import passes_shown
 from dhsk.commands.console import hint
 from dhsk.commands.reading import Reading
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.files import refuse_device
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.objects.places import Place, check_writable
@@ -271,11 +270,9 @@ def labels_of_test(test: str, source: str, labels: str | None) -> str | None:
     Warns of a test by the samples themselves.
     """
     if test == source or _is_same_file(Path(test), source):
-        warnings.warn(
+        warn(
             f"--test {test} has the samples that the model is trained on: its score says nothing "
-            "of new ones, as that of the folds does",
-            InputWarning,
-            stacklevel=2,
+            "of new ones, as that of the folds does"
         )
     column = own_label_column(source, labels)
     return f"{test}:{column[0]}" if column and test.lower().endswith(OF_COLUMNS) else None

@@ -1,7 +1,6 @@
 """The command `dhsk predict`: labels of samples by a saved model."""
 
 import csv
-import warnings
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -30,7 +29,7 @@ from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import prediction_cost
 from dhsk.commands.table import DATA, gathered, option
 from dhsk.costs import Cost
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.execution.run import Run
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import Place, written
@@ -266,11 +265,9 @@ def _comparable(
     unknown = truth[~np.isin(truth, model.classes)]
     if len(unknown):
         names = ", ".join(map(str, np.unique(unknown)[:5].tolist()))
-        warnings.warn(
+        warn(
             f"{len(unknown):,} of {len(truth):,} labels of {labels} are no class of the model "
-            f"({names}): their predictions count as wrong",
-            InputWarning,
-            stacklevel=2,
+            f"({names}): their predictions count as wrong"
         )
     return truth
 

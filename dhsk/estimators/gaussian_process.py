@@ -1,6 +1,5 @@
 """Gaussian process regression on Gram matrices that may be larger than memory."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, Self
 
@@ -11,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.estimators.automatic import Auto, check_auto, is_auto
 from dhsk.estimators.base import KernelEstimator, rows_of_fit
 from dhsk.estimators.evidence import (
@@ -299,15 +298,13 @@ class HeatGaussianProcessRegressor(
         self.n_iter_, self.n_passes_ = evidence.count, evidence.passes
         self.rank_, self.converged_ = evidence.rank, found.converged and evidence.ended
         if not found.converged:
-            warnings.warn(
+            warn(
                 f"systems did not converge: relative residual {found.residual:.3g}, "
                 f"tol={self.tol:g}; raise max_iter, noise or tol",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         elif not evidence.ended:
-            warnings.warn(
+            warn(
                 f"the fit of time and noise ended before a maximum: {evidence.why}",
                 ConvergenceWarning,
-                stacklevel=3,
             )

@@ -1,6 +1,5 @@
 """scikit-learn's SVC, on the exact solver of dhsk."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -214,7 +213,7 @@ class SVC(DropIn, ExactClassifier):
     def _sigmoids(self, name: str) -> Floats:
         """Sigmoids of the pairs of classes, (pairs, 2); none without `probability`."""
         words = f"Attribute `{name}` was deprecated in scikit-learn 1.9, as `probability` was"
-        warnings.warn(words, FutureWarning, stacklevel=3)
+        warn(words, FutureWarning)
         found = self._fitted.sigmoids
         return np.empty((0, 2)) if found is None else found
 

@@ -1,6 +1,5 @@
 """scikit-learn's SVR, on the solver of dhsk."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.bars import Show
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.estimators.automatic import LARGEST_C
 from dhsk.estimators.drop_in import terminated_early
 from dhsk.estimators.libsvm_single import SingleDropIn
@@ -112,7 +111,7 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
         self._keep(used[inside], found.b[inside] / self._unit)
         self._certify(problem, found)
         if not self.converged_:
-            warnings.warn(self._complaint(), ConvergenceWarning, stacklevel=2)
+            warn(self._complaint(), ConvergenceWarning)
         return self
 
     def _check(self, *positive: str) -> None:

@@ -1,6 +1,5 @@
 """Outlier detection by a one-class support vector machine."""
 
-import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.bars import Show
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.base import HeatEstimator
 from dhsk.execution.limits import own_room
@@ -67,7 +66,7 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         self.kkt_violation_ = self.unit_ * found.violation
         self.n_iter_, self.converged_ = found.steps, found.converged
         if not found.converged:
-            warnings.warn(self._complaint(found), ConvergenceWarning, stacklevel=2)
+            warn(self._complaint(found), ConvergenceWarning)
         return self
 
     def _complaint(self, found: OneClassFit) -> str:
