@@ -58,12 +58,6 @@ _SEARCHES: Final = 5
 """Most likelihoods of a line search on estimates, whose gradient is not quite that of the value."""
 
 
-def parse_solver(solver: object) -> None:
-    """Raise InputError for an unknown solver."""
-    if solver not in ("auto", "cholesky", "iterative"):
-        raise InputError(f'solver must be "auto", "cholesky" or "iterative", but it is {solver!r}')
-
-
 def is_dense(solver: str, n: int, run: Run) -> bool:
     """Whether n samples are solved by Cholesky's factorisation."""
     if solver != "auto":

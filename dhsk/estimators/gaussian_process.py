@@ -18,7 +18,6 @@ from dhsk.estimators.evidence import (
     EvidenceSettings,
     Solver,
     is_dense,
-    parse_solver,
 )
 from dhsk.estimators.posterior import MatricesOfRows, Posterior
 from dhsk.estimators.problem import random_numbers
@@ -26,7 +25,7 @@ from dhsk.estimators.regression import Rank, check_rank, most_columns, source_of
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel
-from dhsk.kernels.base import whole_parameter
+from dhsk.kernels.base import chosen_parameter, whole_parameter
 from dhsk.objects.places import Place
 from dhsk.samples import SphereMap
 
@@ -265,7 +264,7 @@ class HeatGaussianProcessRegressor(
     def _check_parameters(self) -> None:
         self._check("tol")
         check_rank(self.preconditioner_rank)
-        parse_solver(self.solver)
+        chosen_parameter("solver", self.solver, ("auto", "cholesky", "iterative"))
         whole_parameter("max_iter", self.max_iter, 2)
         whole_parameter("n_probes", self.n_probes, 2)
         check_auto("noise", self.noise)

@@ -17,6 +17,7 @@ from dhsk.estimators.drop_in import DropIn, terminated_early
 from dhsk.estimators.exact import FOLDS, ExactClassifier
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
+from dhsk.kernels.base import chosen_parameter
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem, weights_of_classes
 from dhsk.objects.places import Place
@@ -160,11 +161,7 @@ class SVC(DropIn, ExactClassifier):
         return {"folds": FOLDS, "random_state": self.random_state} if self.probability else {}
 
     def _check(self, *positive: str) -> None:
-        if self.decision_function_shape not in SHAPES:
-            raise InputError(
-                f'decision_function_shape must be "ovr" or "ovo", but it is '
-                f"{self.decision_function_shape!r}"
-            )
+        chosen_parameter("decision_function_shape", self.decision_function_shape, SHAPES)
         super()._check(*positive)
 
     def _check_bound(self) -> None:

@@ -313,7 +313,7 @@ def test_too_few_passes_warn(data: Any) -> None:
         ({"noise": "none"}, 'noise must be "auto" or a number'),
         ({"noise": 0.0}, "noise must be above 0"),
         ({"amplitude": 0.0}, "amplitude must be above 0"),
-        ({"solver": "lu"}, 'solver must be "auto", "cholesky" or "iterative"'),
+        ({"solver": "lu"}, "solver must be 'auto', 'cholesky' or 'iterative'"),
         ({"n_probes": 1}, "n_probes must be a whole number, at least 2"),
         ({"max_iter": 1}, "max_iter must be a whole number, at least 2"),
         ({"tol": 0.0}, "tol must be above 0"),
