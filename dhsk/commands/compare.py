@@ -183,14 +183,9 @@ def _opened(samples: str, others: str, table: Reading) -> tuple[Samples, Samples
                 f"{name}, {one.source}, has {one.shape[0]} sample, but the test compares the "
                 "samples of a set with one another: give at least 2"
             )
-    dims = first.shape[1], second.shape[1]
-    if dims[0] != dims[1] and None in (first.feature_names, second.feature_names):
-        raise InputError(
-            f"A, {first.source}, has {dims[0]:,} features and B, {second.source}, has {dims[1]:,}: "
-            "give the same features of both, in the same order"
-        )
+    ordered = in_order(second, first.feature_names, first.source, first.shape[1])
     _warn_of_dependence(first, second)
-    return first, in_order(second, first.feature_names, first.source)
+    return first, ordered
 
 
 def _warn_of_dependence(*sets: Samples) -> None:

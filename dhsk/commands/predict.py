@@ -239,13 +239,7 @@ def _samples_for(
             f"{samples} holds texts, but {model} was trained on counts: give counts of the same "
             "words, or train a model on texts"
         )
-    opened = in_order(opened, loaded.feature_names, str(model))
-    if opened.shape[1] != loaded.dim:
-        raise InputError(
-            f"{opened.source} has {opened.shape[1]} features, but {model} was trained on "
-            f"{loaded.dim}: give the same features in the same order"
-        )
-    return opened
+    return in_order(opened, loaded.feature_names, str(model), loaded.dim)
 
 
 def _comparable(

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.arrays import Rows
 from dhsk.bars import Show, shown
-from dhsk.errors import InputError, warn
+from dhsk.errors import warn
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
@@ -273,13 +273,8 @@ class NystromFeatures(
         in_memory = not (isinstance(X, str | os.PathLike | Samples) or hasattr(X, "chunks"))
         if in_memory:
             return self._samples(self._validated(X, reset=False))
-        samples = in_order(open_samples(X), self._names, type(self).__name__)
-        if samples.shape[1] != self.n_features_in_:
-            raise InputError(
-                f"{samples.source} has {samples.shape[1]} features, but NystromFeatures is "
-                f"fitted to {self.n_features_in_}: give samples of the same features"
-            )
-        return samples
+        name, dim = type(self).__name__, self.n_features_in_
+        return in_order(open_samples(X), self._names, name, dim)
 
     @property
     def _n_features_out(self) -> int:
