@@ -134,7 +134,7 @@ def test_where_the_matrix_is_does_not_show(
 
     expected = HeatGaussianProcessRegressor(0.8, 0.05).fit(X[:200], y[:200])
     if place != "memory":
-        monkeypatch.setattr("dhsk.estimators.regression.own_room", lambda _: 1000)
+        monkeypatch.setattr("dhsk.execution.run.Run.room", 100_000)
     if place == "client":
         with Client(
             processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
