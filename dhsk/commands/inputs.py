@@ -93,10 +93,16 @@ def open_samples_of(
 def names_in_table(source: str, table: Reading) -> Sequence[str] | None:
     """Columns of samples that are a table; None of others."""
     origin = Origin.of(source)
-    if origin.key is not None or origin.is_folder or origin.suffix not in OF_COLUMNS:
+    found = None if origin.key is not None else _table_at(origin, table)
+    return None if found is None else found.names
+
+
+def _table_at(origin: Origin, table: Reading) -> Table | None:
+    """The named columns of a file; None if it has none."""
+    if origin.is_folder or origin.suffix not in OF_COLUMNS:
         return None
     is_csv = origin.suffix in TABLES
-    return (read_columns(origin, table.header) if is_csv else read_schema(origin)).names
+    return read_columns(origin, table.header) if is_csv else read_schema(origin)
 
 
 def _those_in(source: str, table: Reading, like: Sequence[str], own: tuple[str, ...]) -> Reading:
@@ -153,13 +159,11 @@ def read_labels_of(
         if n == dim or isinstance(opened, GramMatrix) or not _are_so_many(labels, dim, table):
             raise
         raise InputError(f"{error}. {_transposed(opened, table.id_column)}") from error
-    origin = Origin.of(labels)
-    if not isinstance(opened, Samples) or origin.suffix not in OF_COLUMNS:
+    if not isinstance(opened, Samples) or own_label_column(opened.source, labels):
         return found
-    if own_label_column(opened.source, labels):
+    others = _table_at(Origin.of(labels), table)
+    if others is None:
         return found
-    is_csv = origin.suffix in TABLES
-    others = read_columns(origin, table.header) if is_csv else read_schema(origin)
     if opened.ids(_ROWS) is None:
         rows: Table | None = getattr(opened, "table", None)
         column = None if rows is None else _shared_names(opened, rows, others)

@@ -36,11 +36,11 @@ from dhsk.objects.places import Place, written
 from dhsk.objects.places import opened as opened_file
 from dhsk.samples import Samples, Vectorizer
 from dhsk.samples.arrow import ARROW
-from dhsk.samples.csv_tables import usual_id_column
 from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.h5ad import NewColumn
 from dhsk.samples.names import in_order, refuse_others
 from dhsk.samples.refusals import NoNumbersError
+from dhsk.samples.tables import usual_id
 
 if TYPE_CHECKING:
     from dhsk.models.exact import SvcModel
@@ -207,16 +207,15 @@ def _samples_for(
     table: Reading,
 ) -> Samples:
     """Samples with the features of a model, in its order; InputError for others."""
+    columns, own = names_in_table(samples, table) or (), own_label_column(samples, labels)
     if table.id_column is None and loaded.feature_names is not None:
-        known = (*table.drop_columns, *own_label_column(samples, labels), *loaded.feature_names)
-        table = replace(table, id_column=usual_id_column(samples, known, table.header))
+        known = {*table.drop_columns, *own, *loaded.feature_names}
+        table = replace(table, id_column=usual_id([name for name in columns if name not in known]))
     if loaded.vectorizer is not None and table.vectorizer != Vectorizer():
         raise click.UsageError(
             f"{table.of_texts} were chosen in training, and {model} has kept them: leave them out"
         )
     like = () if loaded.vectorizer is not None else loaded.feature_names or ()
-    columns = names_in_table(samples, table) or ()
-    own = own_label_column(samples, labels)
     if set(own) & set(like):
         raise InputError(
             f"--labels {labels} is a feature of {model}: name the column of the labels"
