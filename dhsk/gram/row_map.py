@@ -8,7 +8,8 @@ from typing import Any, Final, Self
 import numpy as np
 
 from dhsk.arrays import Floats, Indices, Rows, numbered, stacked
-from dhsk.errors import BudgetError, InputError
+from dhsk.errors import InputError
+from dhsk.execution.memory import require_room
 from dhsk.execution.run import Run
 from dhsk.execution.threads import Threads
 from dhsk.gram.prepare import Data
@@ -20,7 +21,6 @@ from dhsk.samples.looks import warn_of_logarithms
 from dhsk.samples.refusals import naming
 from dhsk.samples.scan import rows_within
 from dhsk.samples.weighted import weigh
-from dhsk.units import format_bytes
 
 BLOCK_BYTES: Final = 16 * 2**20
 """Bytes of a block of samples that is mapped at a time."""
@@ -119,11 +119,7 @@ class RowMap:
         default those of the run.
         """
         held, room = self.bytes_of(samples), run.room if room is None else room
-        if held > room:
-            raise BudgetError(
-                f"the mapped samples take {format_bytes(held)} but {format_bytes(room)} of memory "
-                f"are left: allow more, or {instead}"
-            )
+        require_room(held, room, "the mapped samples", instead)
         blocks = self.blocks(samples, run=run, threads=threads)
         if samples.is_sparse:
             return stacked([rows for _, rows in blocks])

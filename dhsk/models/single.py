@@ -3,14 +3,13 @@
 import numpy as np
 
 from dhsk.arrays import Indices, Rows
-from dhsk.errors import BudgetError
 from dhsk.execution.limits import core_count
+from dhsk.execution.memory import require_room
 from dhsk.kernels import Kernel, PrecomputedKernel, unit_vectors
 from dhsk.models.sources import RowsSource
 from dhsk.solvers.block_steps import SMALLEST_BLOCK
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import ArraySource, Source
-from dhsk.units import format_bytes
 
 
 def source_of_fit(rows: Rows, used: Indices, kernel: Kernel, room: int) -> Source:
@@ -19,11 +18,7 @@ def source_of_fit(rows: Rows, used: Indices, kernel: Kernel, room: int) -> Sourc
     Raises BudgetError if a fit cannot have the smallest matrix of a block in so many bytes.
     """
     least = 2 * matrix_bytes(min(len(used), SMALLEST_BLOCK), rows.dtype)
-    if least > room:
-        raise BudgetError(
-            f"a fit of {len(used):,} samples takes {format_bytes(least)} beside them, but there is "
-            f"room for {format_bytes(room)}: give more memory"
-        )
+    require_room(least, room, f"matrices of a fit of {len(used):,} samples")
     if isinstance(kernel, PrecomputedKernel):
         return ArraySource(np.ascontiguousarray(np.asarray(rows)[np.ix_(used, used)]))
     return RowsSource(rows[used], kernel, threads=core_count())

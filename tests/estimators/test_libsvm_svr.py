@@ -119,7 +119,7 @@ def test_small_blocks_end_at_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -
     assert sets.kkt_violation_ <= 1e-6
     np.testing.assert_allclose(sets.predict(X), whole.predict(X), atol=1e-5)
     monkeypatch.setattr("dhsk.execution.run.Run.room", 90_000)
-    with pytest.raises(BudgetError, match=r"a fit of 400 samples takes 96\.00 kiB"):
+    with pytest.raises(BudgetError, match=r"a fit of 400 samples take 96\.00 kiB"):
         dhsk.SVR().fit(X, y)
 
 
