@@ -8,14 +8,13 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
-from itertools import chain
 from time import perf_counter
 from typing import Any, Final
 
 import click
 import numpy as np
 
-from dhsk.arrays import ROWS, Floats
+from dhsk.arrays import Floats
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import hint, kernel_words, print_table, say, say_cost_of, say_wrapped
@@ -197,7 +196,7 @@ def _warn_of_dependence(*sets: Samples) -> None:
                 "as independent, and is too small where neighbours in time are alike. Keep some "
                 "rows far apart, or compare many series by a row for each"
             )
-    first, second = (set(chain.from_iterable(one.ids(ROWS) or ())) for one in sets)
+    first, second = (set(one.each_id() or ()) for one in sets)
     both = len(first & second)
     if 2 * both > min(len(first), len(second)) and not all(map(str.isdecimal, first & second)):
         warn(
@@ -321,8 +320,8 @@ def _cost(both: Samples, kernels: int, permutations: int, run: Run) -> Cost:
 
 def _write(out: Place, result: TwoSamples, both: Samples, witness: Floats) -> None:
     """Write the three files: the page last, which links to the others."""
-    ids = both.ids(ROWS)
-    names = None if ids is None else list(chain.from_iterable(ids))
+    ids = both.each_id()
+    names = None if ids is None else list(ids)
     with written(out / WITNESS, "w", newline="", encoding="utf-8") as file:
         _write_witness(csv.writer(file), result, witness, names)
     with written(out / TABLES[0], "w", encoding="utf-8") as file:

@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from operator import eq
 from pathlib import Path
 from typing import Final
@@ -35,9 +35,6 @@ from dhsk.verbosity import Verbosity, verbosity
 
 OF_COLUMNS: Final = (*TABLES, *ARROW)
 """How files of named columns end."""
-
-_ROWS: Final = 4096
-"""Ids at a time."""
 
 
 def open_source(source: str, labels: str | None, table: Reading) -> GramMatrix | Samples:
@@ -164,7 +161,7 @@ def read_labels_of(
     others = _table_at(Origin.of(labels), table)
     if others is None:
         return found
-    if opened.ids(_ROWS) is None:
+    if opened.each_id() is None:
         rows: Table | None = getattr(opened, "table", None)
         column = None if rows is None else _shared_names(opened, rows, others)
         if rows is not None and column is not None:
@@ -246,7 +243,7 @@ def _column_of_names(samples: Samples, others: Table) -> str | None:
 
 
 def _names_of(samples: Samples) -> Iterator[str]:
-    return chain.from_iterable(samples.ids(_ROWS) or ())
+    return samples.each_id() or iter(())
 
 
 def _texts_of(table: Table, column: str) -> Iterator[str]:

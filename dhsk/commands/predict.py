@@ -4,14 +4,14 @@ import csv
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import ROWS, Rows
+from dhsk.arrays import Rows
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, say_cost_of
@@ -339,8 +339,7 @@ def _written_rows(
     if out is None:
         yield from (labels for labels, _ in found)
         return
-    ids = samples.ids(ROWS)
-    names = None if ids is None else chain.from_iterable(ids)
+    names = samples.each_id()
     with written(out, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.header if names is None else ["id", *table.header])
