@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.bars import Show
-from dhsk.errors import InputError, warn
+from dhsk.errors import warn
 from dhsk.estimators.automatic import LARGEST_C
 from dhsk.estimators.drop_in import terminated_early
 from dhsk.estimators.libsvm_single import SingleDropIn
@@ -116,8 +116,7 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
     def _check(self, *positive: str) -> None:
         if np.inf != self.C:
             positive_parameter("C", self.C)
-        if real_parameter("epsilon", self.epsilon) < 0:
-            raise InputError(f"epsilon must be 0 or above, but it is {self.epsilon!r}")
+        real_parameter("epsilon", self.epsilon, 0)
         super()._check(*positive)
 
     def _solved(self, rows: Rows, used: Indices, problem: BoxProblem, run: Run) -> BoxFit:

@@ -48,10 +48,12 @@ def chosen_parameter(name: str, value: object, known: Sequence[Name]) -> Name:
     return found
 
 
-def real_parameter(name: str, value: object) -> float:
-    """Check that a parameter is a finite number, or raise `InputError`; returns a float."""
+def real_parameter(name: str, value: object, least: float = -math.inf) -> float:
+    """Check that a parameter is a finite number, at least `least`, or raise `InputError`."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise InputError(f"{name} must be a finite number, but it is {value!r}")
+    if value < least:
+        raise InputError(f"{name} must be at least {least:g}, but it is {value!r}")
     return float(value)
 
 

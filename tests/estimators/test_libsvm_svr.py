@@ -204,7 +204,7 @@ def test_it_comes_back_from_a_file(kernel: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"epsilon": -0.1}, "epsilon must be 0 or above"), ({"C": -1.0}, "C must be above 0")],
+    [({"epsilon": -0.1}, "epsilon must be at least 0"), ({"C": -1.0}, "C must be above 0")],
 )
 def test_wrong_parameters_are_refused(wrong: Any, message: str) -> None:
     """Before anything is computed."""
