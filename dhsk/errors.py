@@ -1,7 +1,9 @@
 """Exceptions and warnings; all exceptions are `DhskError`."""
 
 import sys
+import types
 import warnings
+from importlib import import_module
 from typing import Final
 
 _OWN: Final = ("dhsk", "sklearn", "click", "contextlib", "joblib", "concurrent")
@@ -181,3 +183,11 @@ def warn(message: str, category: type[Warning] = InputWarning) -> None:
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in _OWN:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def optional_module(name: str, extra: str, needed: str) -> types.ModuleType:
+    """A module that an extra installs; if it is missing, InputError that says what needs it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise InputError(f"{needed} ({error}): pip install 'dhsk[{extra}]'") from error

@@ -3,20 +3,18 @@
 import csv
 import json
 import shlex
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
-from itertools import chain
 from time import perf_counter
 from typing import Any, Final
 
 import click
 import numpy as np
 
-from dhsk.arrays import ROWS, Floats
+from dhsk.arrays import Floats
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import hint, kernel_words, print_table, say, say_cost_of, say_wrapped
@@ -37,7 +35,7 @@ from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, SEED
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import FIT, JUDGE, RUN, gathered, option
 from dhsk.costs import Cost
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.execution.run import Run
 from dhsk.execution.workers import computing
 from dhsk.gram import MeanDiscrepancy, compute_gram, maximum_mean_discrepancy
@@ -184,35 +182,26 @@ def _opened(samples: str, others: str, table: Reading) -> tuple[Samples, Samples
                 f"{name}, {one.source}, has {one.shape[0]} sample, but the test compares the "
                 "samples of a set with one another: give at least 2"
             )
-    dims = first.shape[1], second.shape[1]
-    if dims[0] != dims[1] and None in (first.feature_names, second.feature_names):
-        raise InputError(
-            f"A, {first.source}, has {dims[0]:,} features and B, {second.source}, has {dims[1]:,}: "
-            "give the same features of both, in the same order"
-        )
+    ordered = in_order(second, first.feature_names, first.source, first.shape[1])
     _warn_of_dependence(first, second)
-    return first, in_order(second, first.feature_names, first.source)
+    return first, ordered
 
 
 def _warn_of_dependence(*sets: Samples) -> None:
     """Warn where samples are not drawn one by one: rows that follow dates, names in both sets."""
     for name, one in zip(SETS, sets, strict=True):
         if order := order_of(one):
-            warnings.warn(
+            warn(
                 f"rows of {name}, {one.source}, follow {said_of(order)}: the p-value takes samples "
                 "as independent, and is too small where neighbours in time are alike. Keep some "
-                "rows far apart, or compare many series by a row for each",
-                InputWarning,
-                stacklevel=2,
+                "rows far apart, or compare many series by a row for each"
             )
-    first, second = (set(chain.from_iterable(one.ids(ROWS) or ())) for one in sets)
+    first, second = (set(one.each_id() or ()) for one in sets)
     both = len(first & second)
     if 2 * both > min(len(first), len(second)) and not all(map(str.isdecimal, first & second)):
-        warnings.warn(
+        warn(
             f"A and B have {counted(both, 'name')} of samples in common, but the test is of sets "
-            "that are independent: leave in one what is in both",
-            InputWarning,
-            stacklevel=2,
+            "that are independent: leave in one what is in both"
         )
 
 
@@ -331,8 +320,8 @@ def _cost(both: Samples, kernels: int, permutations: int, run: Run) -> Cost:
 
 def _write(out: Place, result: TwoSamples, both: Samples, witness: Floats) -> None:
     """Write the three files: the page last, which links to the others."""
-    ids = both.ids(ROWS)
-    names = None if ids is None else list(chain.from_iterable(ids))
+    ids = both.each_id()
+    names = None if ids is None else list(ids)
     with written(out / WITNESS, "w", newline="", encoding="utf-8") as file:
         _write_witness(csv.writer(file), result, witness, names)
     with written(out / TABLES[0], "w", encoding="utf-8") as file:

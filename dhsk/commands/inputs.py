@@ -2,10 +2,9 @@
 
 import os
 import shlex
-import warnings
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from operator import eq
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,7 @@ import click
 from dhsk.bars import passes_shown
 from dhsk.commands.console import hint
 from dhsk.commands.reading import Reading
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.files import refuse_device
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.objects.places import Place, check_writable
@@ -36,9 +35,6 @@ from dhsk.verbosity import Verbosity, verbosity
 
 OF_COLUMNS: Final = (*TABLES, *ARROW)
 """How files of named columns end."""
-
-_ROWS: Final = 4096
-"""Ids at a time."""
 
 
 def open_source(source: str, labels: str | None, table: Reading) -> GramMatrix | Samples:
@@ -94,11 +90,16 @@ def open_samples_of(
 def names_in_table(source: str, table: Reading) -> Sequence[str] | None:
     """Columns of samples that are a table; None of others."""
     origin = Origin.of(source)
-    if origin.key is not None or origin.is_folder or origin.suffix not in OF_COLUMNS:
+    found = None if origin.key is not None else _table_at(origin, table)
+    return None if found is None else tuple(n for n in found.names if n != found.index)
+
+
+def _table_at(origin: Origin, table: Reading) -> Table | None:
+    """The named columns of a file; None if it has none."""
+    if origin.is_folder or origin.suffix not in OF_COLUMNS:
         return None
     is_csv = origin.suffix in TABLES
-    found = read_columns(origin, table.header) if is_csv else read_schema(origin)
-    return tuple(name for name in found.names if name != found.index)
+    return read_columns(origin, table.header) if is_csv else read_schema(origin)
 
 
 def _those_in(source: str, table: Reading, like: Sequence[str], own: tuple[str, ...]) -> Reading:
@@ -155,14 +156,12 @@ def read_labels_of(
         if n == dim or isinstance(opened, GramMatrix) or not _are_so_many(labels, dim, table):
             raise
         raise InputError(f"{error}. {_transposed(opened, table.id_column)}") from error
-    origin = Origin.of(labels)
-    if not isinstance(opened, Samples) or origin.suffix not in OF_COLUMNS:
+    if not isinstance(opened, Samples) or own_label_column(opened.source, labels):
         return found
-    if own_label_column(opened.source, labels):
+    others = _table_at(Origin.of(labels), table)
+    if others is None:
         return found
-    is_csv = origin.suffix in TABLES
-    others = read_columns(origin, table.header) if is_csv else read_schema(origin)
-    if opened.ids(_ROWS) is None:
+    if opened.each_id() is None:
         rows: Table | None = getattr(opened, "table", None)
         column = None if rows is None else _shared_names(opened, rows, others)
         if rows is not None and column is not None:
@@ -248,7 +247,7 @@ def _column_of_names(samples: Samples, others: Table) -> str | None:
 
 
 def _names_of(samples: Samples) -> Iterator[str]:
-    return chain.from_iterable(samples.ids(_ROWS) or ())
+    return samples.each_id() or iter(())
 
 
 def _texts_of(table: Table, column: str) -> Iterator[str]:
@@ -276,11 +275,9 @@ def labels_of_test(test: str, source: str, labels: str | None) -> str | None:
     Warns of a test by the samples themselves.
     """
     if test == source or _is_same_file(Path(test), source):
-        warnings.warn(
+        warn(
             f"--test {test} has the samples that the model is trained on: its score says nothing "
-            "of new ones, as that of the folds does",
-            InputWarning,
-            stacklevel=2,
+            "of new ones, as that of the folds does"
         )
     column = own_label_column(source, labels)
     return f"{test}:{column[0]}" if column and test.lower().endswith(OF_COLUMNS) else None

@@ -1,18 +1,17 @@
 """The command `dhsk predict`: labels of samples by a saved model."""
 
 import csv
-import warnings
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import ROWS, Rows
+from dhsk.arrays import Rows
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, say_cost_of
@@ -30,18 +29,18 @@ from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import prediction_cost
 from dhsk.commands.table import DATA, gathered, option
 from dhsk.costs import Cost
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.execution.run import Run
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import Place, written
 from dhsk.objects.places import opened as opened_file
 from dhsk.samples import Samples, Vectorizer
 from dhsk.samples.arrow import ARROW
-from dhsk.samples.csv_tables import usual_id_column
 from dhsk.samples.gaps import GappedSamples
 from dhsk.samples.h5ad import NewColumn
 from dhsk.samples.names import in_order, refuse_others
 from dhsk.samples.refusals import NoNumbersError
+from dhsk.samples.tables import usual_id
 
 if TYPE_CHECKING:
     from dhsk.models.exact import SvcModel
@@ -208,16 +207,15 @@ def _samples_for(
     table: Reading,
 ) -> Samples:
     """Samples with the features of a model, in its order; InputError for others."""
+    columns, own = names_in_table(samples, table) or (), own_label_column(samples, labels)
     if table.id_column is None and loaded.feature_names is not None:
-        known = (*table.drop_columns, *own_label_column(samples, labels), *loaded.feature_names)
-        table = replace(table, id_column=usual_id_column(samples, known, table.header))
+        known = {*table.drop_columns, *own, *loaded.feature_names}
+        table = replace(table, id_column=usual_id([name for name in columns if name not in known]))
     if loaded.vectorizer is not None and table.vectorizer != Vectorizer():
         raise click.UsageError(
             f"{table.of_texts} were chosen in training, and {model} has kept them: leave them out"
         )
     like = () if loaded.vectorizer is not None else loaded.feature_names or ()
-    columns = names_in_table(samples, table) or ()
-    own = own_label_column(samples, labels)
     if set(own) & set(like):
         raise InputError(
             f"--labels {labels} is a feature of {model}: name the column of the labels"
@@ -240,13 +238,7 @@ def _samples_for(
             f"{samples} holds texts, but {model} was trained on counts: give counts of the same "
             "words, or train a model on texts"
         )
-    opened = in_order(opened, loaded.feature_names, str(model))
-    if opened.shape[1] != loaded.dim:
-        raise InputError(
-            f"{opened.source} has {opened.shape[1]} features, but {model} was trained on "
-            f"{loaded.dim}: give the same features in the same order"
-        )
-    return opened
+    return in_order(opened, loaded.feature_names, str(model), loaded.dim)
 
 
 def _comparable(
@@ -266,11 +258,9 @@ def _comparable(
     unknown = truth[~np.isin(truth, model.classes)]
     if len(unknown):
         names = ", ".join(map(str, np.unique(unknown)[:5].tolist()))
-        warnings.warn(
+        warn(
             f"{len(unknown):,} of {len(truth):,} labels of {labels} are no class of the model "
-            f"({names}): their predictions count as wrong",
-            InputWarning,
-            stacklevel=2,
+            f"({names}): their predictions count as wrong"
         )
     return truth
 
@@ -349,8 +339,7 @@ def _written_rows(
     if out is None:
         yield from (labels for labels, _ in found)
         return
-    ids = samples.ids(ROWS)
-    names = None if ids is None else chain.from_iterable(ids)
+    names = samples.each_id()
     with written(out, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.header if names is None else ["id", *table.header])

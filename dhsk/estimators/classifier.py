@@ -1,7 +1,6 @@
 """Base of the classifiers: fitting to labels and weights, and model files."""
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.estimators.automatic import LARGEST_C, Auto, SamplePairs, check_auto, is_auto
 from dhsk.estimators.base import OF_UNIT_ROWS, HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
@@ -204,10 +203,10 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         complaint = self._complaint(model)
         if complaint is not None:
             _refuse_large(samples, row_map)
-            warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
+            warn(complaint, ConvergenceWarning)
         doubt = self._doubt(model, sample_weights)
         if doubt is not None:
-            warnings.warn(doubt, InputWarning, stacklevel=3)
+            warn(doubt)
         return self
 
     def _complaint(self, model: Model) -> str | None:

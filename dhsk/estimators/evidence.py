@@ -14,7 +14,7 @@ from dhsk.errors import InputError
 from dhsk.estimators.posterior import MatricesOfRows, preconditioner_of
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.kept_pass import KeptProducts
-from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.limits import core_count
 from dhsk.execution.run import Run
 from dhsk.execution.workers import computing
 from dhsk.kernels import HeatKernel, Kernel
@@ -58,17 +58,11 @@ _SEARCHES: Final = 5
 """Most likelihoods of a line search on estimates, whose gradient is not quite that of the value."""
 
 
-def parse_solver(solver: object) -> None:
-    """Raise InputError for an unknown solver."""
-    if solver not in ("auto", "cholesky", "iterative"):
-        raise InputError(f'solver must be "auto", "cholesky" or "iterative", but it is {solver!r}')
-
-
 def is_dense(solver: str, n: int, run: Run) -> bool:
     """Whether n samples are solved by Cholesky's factorisation."""
     if solver != "auto":
         return solver == "cholesky"
-    return n <= DENSE and DENSE_MATRICES * 8 * n * n <= own_room(run.memory)
+    return n <= DENSE and DENSE_MATRICES * 8 * n * n <= run.room
 
 
 def smallest_scale(dim: int) -> float:

@@ -1,6 +1,5 @@
 """Gaussian process regression on Gram matrices that may be larger than memory."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, Self
 
@@ -11,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.estimators.automatic import Auto, check_auto, is_auto
 from dhsk.estimators.base import KernelEstimator, rows_of_fit
 from dhsk.estimators.evidence import (
@@ -19,7 +18,6 @@ from dhsk.estimators.evidence import (
     EvidenceSettings,
     Solver,
     is_dense,
-    parse_solver,
 )
 from dhsk.estimators.posterior import MatricesOfRows, Posterior
 from dhsk.estimators.problem import random_numbers
@@ -27,7 +25,7 @@ from dhsk.estimators.regression import Rank, check_rank, most_columns, source_of
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel
-from dhsk.kernels.base import whole_parameter
+from dhsk.kernels.base import chosen_parameter, whole_parameter
 from dhsk.objects.places import Place
 from dhsk.samples import SphereMap
 
@@ -266,7 +264,7 @@ class HeatGaussianProcessRegressor(
     def _check_parameters(self) -> None:
         self._check("tol")
         check_rank(self.preconditioner_rank)
-        parse_solver(self.solver)
+        chosen_parameter("solver", self.solver, ("auto", "cholesky", "iterative"))
         whole_parameter("max_iter", self.max_iter, 2)
         whole_parameter("n_probes", self.n_probes, 2)
         check_auto("noise", self.noise)
@@ -299,15 +297,13 @@ class HeatGaussianProcessRegressor(
         self.n_iter_, self.n_passes_ = evidence.count, evidence.passes
         self.rank_, self.converged_ = evidence.rank, found.converged and evidence.ended
         if not found.converged:
-            warnings.warn(
+            warn(
                 f"systems did not converge: relative residual {found.residual:.3g}, "
                 f"tol={self.tol:g}; raise max_iter, noise or tol",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         elif not evidence.ended:
-            warnings.warn(
+            warn(
                 f"the fit of time and noise ended before a maximum: {evidence.why}",
                 ConvergenceWarning,
-                stacklevel=3,
             )

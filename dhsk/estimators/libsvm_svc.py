@@ -1,6 +1,5 @@
 """scikit-learn's SVC, on the exact solver of dhsk."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -18,6 +17,7 @@ from dhsk.estimators.drop_in import DropIn, terminated_early
 from dhsk.estimators.exact import FOLDS, ExactClassifier
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
+from dhsk.kernels.base import chosen_parameter
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem, weights_of_classes
 from dhsk.objects.places import Place
@@ -161,11 +161,7 @@ class SVC(DropIn, ExactClassifier):
         return {"folds": FOLDS, "random_state": self.random_state} if self.probability else {}
 
     def _check(self, *positive: str) -> None:
-        if self.decision_function_shape not in SHAPES:
-            raise InputError(
-                f'decision_function_shape must be "ovr" or "ovo", but it is '
-                f"{self.decision_function_shape!r}"
-            )
+        chosen_parameter("decision_function_shape", self.decision_function_shape, SHAPES)
         super()._check(*positive)
 
     def _check_bound(self) -> None:
@@ -214,7 +210,7 @@ class SVC(DropIn, ExactClassifier):
     def _sigmoids(self, name: str) -> Floats:
         """Sigmoids of the pairs of classes, (pairs, 2); none without `probability`."""
         words = f"Attribute `{name}` was deprecated in scikit-learn 1.9, as `probability` was"
-        warnings.warn(words, FutureWarning, stacklevel=3)
+        warn(words, FutureWarning)
         found = self._fitted.sigmoids
         return np.empty((0, 2)) if found is None else found
 

@@ -1,6 +1,5 @@
 """scikit-learn's SVR, on the solver of dhsk."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,15 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.bars import Show
-from dhsk.errors import InputError
+from dhsk.errors import warn
 from dhsk.estimators.automatic import LARGEST_C
 from dhsk.estimators.drop_in import terminated_early
 from dhsk.estimators.libsvm_single import SingleDropIn
-from dhsk.execution.limits import own_room
 from dhsk.execution.run import Run
 from dhsk.kernels.base import positive_parameter, real_parameter
 from dhsk.models.rescaling import kernel_in, unit_for
-from dhsk.models.single import check_room, fitted_rows, source_of_fit
+from dhsk.models.single import fitted_rows, source_of_fit
 from dhsk.solvers.box import BoxFit, BoxProblem
 from dhsk.solvers.box_solver import Limits, fine_tolerance, solve_box
 
@@ -112,21 +110,19 @@ class SVR(RegressorMixin, SingleDropIn):  # type: ignore[misc]  # see its base
         self._keep(used[inside], found.b[inside] / self._unit)
         self._certify(problem, found)
         if not self.converged_:
-            warnings.warn(self._complaint(), ConvergenceWarning, stacklevel=2)
+            warn(self._complaint(), ConvergenceWarning)
         return self
 
     def _check(self, *positive: str) -> None:
         if np.inf != self.C:
             positive_parameter("C", self.C)
-        if real_parameter("epsilon", self.epsilon) < 0:
-            raise InputError(f"epsilon must be 0 or above, but it is {self.epsilon!r}")
+        real_parameter("epsilon", self.epsilon, 0)
         super()._check(*positive)
 
     def _solved(self, rows: Rows, used: Indices, problem: BoxProblem, run: Run) -> BoxFit:
-        source = source_of_fit(rows, used, kernel_in(self.kernel_, self._unit))
-        room, most = own_room(run.memory), self._most_steps
-        check_room(len(used), source.dtype, room)
-        limits = Limits(self.tol, room, most, fine_tolerance(problem))
+        room = run.room
+        source = source_of_fit(rows, used, kernel_in(self.kernel_, self._unit), room)
+        limits = Limits(self.tol, room, self._most_steps, fine_tolerance(problem))
         return solve_box(source, problem, np.zeros(len(used)), limits, run.report)
 
     def _certify(self, problem: BoxProblem, found: BoxFit) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.arrays import Rows
 from dhsk.bars import Show, shown
-from dhsk.errors import InputError
+from dhsk.errors import warn
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
@@ -233,12 +232,11 @@ class NystromFeatures(
     def _take(self, held: FeatureMap, own: FeatureMap, place: Place) -> None:
         """Have the landmarks and the normalization of a store, and warn if they were others."""
         if not np.array_equal(held.root, own.root):
-            warnings.warn(
+            warn(
                 f"{place} was begun on another machine, whose rounding gave another normalization_ "
                 "with the same landmarks: the array goes on with that one, and so does this model; "
                 "transform again what it transformed before",
                 UserWarning,
-                stacklevel=3,
             )
         self._landmarks, self.normalization_ = held.landmarks, held.root
 
@@ -275,13 +273,8 @@ class NystromFeatures(
         in_memory = not (isinstance(X, str | os.PathLike | Samples) or hasattr(X, "chunks"))
         if in_memory:
             return self._samples(self._validated(X, reset=False))
-        samples = in_order(open_samples(X), self._names, type(self).__name__)
-        if samples.shape[1] != self.n_features_in_:
-            raise InputError(
-                f"{samples.source} has {samples.shape[1]} features, but NystromFeatures is "
-                f"fitted to {self.n_features_in_}: give samples of the same features"
-            )
-        return samples
+        name, dim = type(self).__name__, self.n_features_in_
+        return in_order(open_samples(X), self._names, name, dim)
 
     @property
     def _n_features_out(self) -> int:

@@ -1,6 +1,5 @@
 """Outlier detection by a one-class support vector machine."""
 
-import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -12,16 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.bars import Show
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.base import HeatEstimator
-from dhsk.execution.limits import own_room
 from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite, positive_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.rescaling import kernel_in, unit_for
-from dhsk.models.single import check_room, fitted_rows, source_of_fit
+from dhsk.models.single import fitted_rows, source_of_fit
 from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.box_solver import Limits
 from dhsk.solvers.one_class import OneClassFit, solve_one_class
@@ -67,7 +65,7 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         self.kkt_violation_ = self.unit_ * found.violation
         self.n_iter_, self.converged_ = found.steps, found.converged
         if not found.converged:
-            warnings.warn(self._complaint(found), ConvergenceWarning, stacklevel=2)
+            warn(self._complaint(found), ConvergenceWarning)
         return self
 
     def _complaint(self, found: OneClassFit) -> str:
@@ -78,11 +76,10 @@ class OneClassEstimator(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # s
         )
 
     def _solved(self, rows: Rows, used: Indices, weights: Floats, run: Run) -> OneClassFit:
-        n, room = len(used), own_room(run.memory)
         # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
-        self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[used[chosen]])
-        source = source_of_fit(rows, used, kernel_in(self.kernel_, self.unit_))
-        check_room(n, source.dtype, room)
+        self.unit_ = unit_for(self.kernel_, len(used), lambda chosen: rows[used[chosen]])
+        room = run.room
+        source = source_of_fit(rows, used, kernel_in(self.kernel_, self.unit_), room)
         limits = Limits(self.tol, room, self._most_steps)
         return solve_one_class(source, weights, self.nu, limits, run.report)
 

@@ -8,7 +8,7 @@ from scipy.linalg import solve_triangular
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.execution.checkpoint import Checkpoint, digest_of
-from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.limits import core_count
 from dhsk.execution.run import Run
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import computing
@@ -95,7 +95,7 @@ class Posterior:
     def variances(self, rows: Rows) -> Floats:
         """Variances of f at mapped samples, (M,)."""
         m, passes = rows.shape[0], passes_of_call()
-        room = own_room(self.run.memory) // (8 * _VECTORS * self.matrices.rows.shape[0])
+        room = self.run.room // (8 * _VECTORS * self.matrices.rows.shape[0])
         size = int(min(AT_ONCE, max(1, room)))
         if self.cholesky is not None:
             parts = [self._exact(rows[part], self.cholesky) for part in blocks(m, size)]

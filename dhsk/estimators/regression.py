@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
-from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.limits import core_count
 from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
@@ -53,7 +53,7 @@ def source_of(rows: Rows, kernel: Kernel, run: Run, gram: Callable[[], GramMatri
     """The matrix, in memory if it fits and there is no store, else computed or that of `gram`."""
     n = rows.shape[0]
     source = RowsSource(rows, kernel, threads=core_count())
-    fits = n * padded(n) * rows.dtype.itemsize <= own_room(run.memory)
+    fits = n * padded(n) * rows.dtype.itemsize <= run.room
     if run.store is None and fits:
         with one_blas_thread():
             K = source.block(np.arange(n))[:, :n]
@@ -71,7 +71,7 @@ def most_columns(rank: Rank, rows: Rows, kernel: Kernel, source: Source, run: Ru
         return rank
     n, dim = rows.shape
     entries = dim if isinstance(rows, np.ndarray) else -(-rows.nnz // n)
-    room = own_room(run.memory) // FACTOR_SHARE
+    room = run.room // FACTOR_SHARE
     computed = not isinstance(source, ArraySource)
     size, on_device = rows.dtype.itemsize, isinstance(source, RowsSource) and source.on_device
     return usual_rank(n, entries, size, room, computed=computed, on_device=on_device)
@@ -97,7 +97,7 @@ def means_of(
 def _factored(source: Source, shift: Floats, run: Run) -> Factored | None:
     """Factor of a matrix in memory and D; None if it does not fit, or is not positive definite."""
     n = source.n
-    if not isinstance(source, ArraySource) or _COPIES * 8 * n * n > own_room(run.memory):
+    if not isinstance(source, ArraySource) or _COPIES * 8 * n * n > run.room:
         return None
     try:
         return Factored(source.block(np.arange(n))[:, :n], shift)

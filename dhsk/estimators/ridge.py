@@ -1,6 +1,5 @@
 """Kernel ridge regression on Gram matrices that may be larger than memory."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
 from dhsk.bars import Show
+from dhsk.errors import warn
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.base import KernelEstimator, rows_of_fit
 from dhsk.estimators.regression import Rank, check_rank, means_of, source_of
@@ -146,7 +146,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # typ
         self.residual_ = float(solution.residual.max())
         self.n_iter_, self.converged_ = solution.passes, bool(solution.converged.all())
         if not self.converged_:
-            warnings.warn(self._complaint(solution), ConvergenceWarning, stacklevel=2)
+            warn(self._complaint(solution), ConvergenceWarning)
         return self
 
     def predict(self, X: Any) -> Floats:

@@ -19,7 +19,7 @@ from dhsk.estimators.spectral import SpectralEstimator
 from dhsk.execution.settings import one_blas_thread
 from dhsk.gram.embeddings import checked_degrees
 from dhsk.gram.spectra import warn_unless_converged
-from dhsk.kernels.base import whole_parameter
+from dhsk.kernels.base import chosen_parameter, whole_parameter
 from dhsk.progress import OnProgress, counter
 from dhsk.samples import SphereMap
 from dhsk.solvers.eigenpairs import Multiply
@@ -122,11 +122,7 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         del y
         k = whole_parameter("n_clusters", self.n_clusters, 1)
         n_init = whole_parameter("n_init", self.n_init, 1)
-        if str(self.assign_labels) not in ASSIGN:  # an array has no one truth value
-            raise InputError(
-                f"assign_labels must be {' or '.join(map(repr, ASSIGN))}, not "
-                f"{self.assign_labels!r}"
-            )
+        chosen_parameter("assign_labels", self.assign_labels, ASSIGN)
         self._check("tol")
         X = self._validated(X, ensure_min_samples=2)
         n = X.shape[0]

@@ -12,7 +12,6 @@ import shlex
 import socket
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final
@@ -20,7 +19,7 @@ from typing import Any, Final
 from distributed.security import Security
 from distributed.utils import get_ip
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.execution.cluster_options import ENVIRONMENT, BatchJobs, BatchKind
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.job_keeper import MOST_FAILURES, JobKeeper, names_of
@@ -236,10 +235,10 @@ def _await_workers(
             f"no worker job of {len(jobs)} has started within {options.wait}: ask for less, or "
             "for a longer wait"
         )
-    warnings.warn(
+    warn(
         f"{len(present)} of {options.workers} workers have started within {options.wait}: the "
         "others join when their jobs start, and the tiles are planned for these",
-        stacklevel=5,
+        UserWarning,
     )
 
 

@@ -1,7 +1,6 @@
 """Connects to a Dask cluster: here, of jobs or pods, by address, by scheduler or cluster file."""
 
 import logging
-import warnings
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
@@ -9,7 +8,7 @@ from typing import Any, cast
 import dask
 from distributed import Client
 
-from dhsk.errors import ClusterError, InputError
+from dhsk.errors import ClusterError, InputError, warn
 from dhsk.execution.batch import start_batch_cluster
 from dhsk.execution.cluster_options import (
     BATCH_KINDS,
@@ -164,9 +163,7 @@ def _local(**options: Any) -> Client:
 def _threads_instead(hindrance: str, options: dict[str, Any]) -> Client:
     """Cluster of threads in place of worker processes, with as many tasks at a time."""
     threads = options["n_workers"] * options["threads_per_worker"]
-    warnings.warn(
-        f"{hindrance}: computing on {threads} threads of this process instead", stacklevel=4
-    )
+    warn(f"{hindrance}: computing on {threads} threads of this process instead", UserWarning)
     return thread_client(threads)
 
 

@@ -10,12 +10,11 @@ from queue import Empty
 from time import monotonic
 from typing import Any, Final
 from uuid import uuid4
-from warnings import warn
 
 from distributed import Client, KilledWorker, as_completed
 
 from dhsk.devices import call_on_device, chosen_device
-from dhsk.errors import BudgetError, ClusterError, ClusterWarning
+from dhsk.errors import BudgetError, ClusterError, ClusterWarning, warn
 from dhsk.execution.health import (
     BEAT_SECONDS,
     LOST_SCHEDULER,
@@ -248,7 +247,7 @@ class SubmittedTasks:
                 )
             return
         for address in sorted(stuck - self._watch.avoided):
-            warn(f"{said[address]}: other workers compute them", ClusterWarning, stacklevel=2)
+            warn(f"{said[address]}: other workers compute them", ClusterWarning)
         self._watch.avoided |= {address for address in stuck if self._is_silent(address)}
         for task in lost:
             task.begun = now

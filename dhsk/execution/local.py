@@ -1,7 +1,6 @@
 """Clusters that end with their clients; one on this machine, of processes or threads."""
 
 import atexit
-import warnings
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import Any, Final
 import dask
 from distributed import Client, LocalCluster
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.settings import SharedSetting, short_logs
 
@@ -127,10 +126,10 @@ def await_workers(
         with suppress(TimeoutError):
             client.wait_for_workers(n_workers, timeout=min(SOON, seconds))
         if found() < n_workers:
-            warnings.warn(
+            warn(
                 f"{found()} of {n_workers} workers are there: waiting {seconds:.0f} s for the "
                 "others",
-                stacklevel=4,
+                UserWarning,
             )
         client.wait_for_workers(n_workers, timeout=max(0.1, begin + seconds - monotonic()))
     except BaseException as error:

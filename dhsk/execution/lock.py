@@ -9,7 +9,6 @@ between threads, and any close ends it); a lock on the folder (impossible on NFS
 import json
 import os
 import socket
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from time import monotonic, sleep
 from typing import Final
 
 from dhsk import systems
-from dhsk.errors import StoreError
+from dhsk.errors import StoreError, warn
 from dhsk.files import REFUSED, is_at, made_folder, not_writable
 from dhsk.objects.places import Place, entries_of
 
@@ -161,10 +160,10 @@ def _lock(descriptor: int, file: Path, *, shared: bool) -> bool:
         sleep(TURN_SECONDS / 10)
         locked = systems.try_lock(descriptor, shared=True)
     if locked is None:
-        warnings.warn(
+        warn(
             f"the file system of {file.parent} has no locks: make sure that no other command "
             "writes to this store",
-            stacklevel=2,
+            UserWarning,
         )
     elif not locked:
         raise StoreError(

@@ -123,7 +123,9 @@ def share_memory(memory: int, largest: int, threads: int) -> tuple[int, int]:
     return at_once, memory // at_once
 
 
-def require_room(needed: int, room: int | None, what: str, instead: str, where: str = "") -> None:
+def require_room(
+    needed: int, room: int | None, what: str, instead: str = "", where: str = ""
+) -> None:
     """Raise BudgetError if more bytes are needed than there is room for; None is no limit.
 
     The message says what takes them, and `where`, and what to do instead.

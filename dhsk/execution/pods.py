@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any, Final
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, optional_module
 from dhsk.execution.cluster_options import ENVIRONMENT, Pods
 from dhsk.execution.local import OwningClient, await_workers
 from dhsk.execution.settings import short_logs
@@ -30,12 +30,8 @@ _SCHEDULER_BYTES: Final = 1 << 30
 
 def start_pods(options: Pods) -> OwningClient:
     """Ask the operator for pods and wait for the workers; they end with the client."""
-    try:
-        operator = import_module("dask_kubernetes.operator")
-    except ImportError as error:
-        raise InputError(
-            f"worker pods need dask-kubernetes ({error}): pip install 'dhsk[kubernetes]'"
-        ) from error
+    needed = "worker pods need dask-kubernetes"
+    operator = optional_module("dask_kubernetes.operator", "kubernetes", needed)
     try:
         with short_logs():
             cluster = operator.KubeCluster(

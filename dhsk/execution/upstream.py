@@ -18,7 +18,6 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
@@ -26,7 +25,7 @@ from weakref import WeakSet
 from threadpoolctl import OpenBLASController
 
 from dhsk import systems
-from dhsk.errors import InputError
+from dhsk.errors import InputError, optional_module
 
 if TYPE_CHECKING:
     from distributed import Client, Worker
@@ -254,11 +253,7 @@ def jobqueue() -> Any:
         raise InputError("import dask_jobqueue in the main thread, or connect there")
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:
-        return import_module("dask_jobqueue")
-    except ImportError as error:
-        raise InputError(
-            f"worker jobs need dask-jobqueue ({error}): pip install 'dhsk[slurm]'"
-        ) from error
+        return optional_module("dask_jobqueue", "slurm", "worker jobs need dask-jobqueue")
     finally:
         signal.signal(signal.SIGINT, on_interrupt)
 

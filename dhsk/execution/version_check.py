@@ -1,7 +1,6 @@
 """Whether workers have the same software and processor, which results depend on."""
 
 import platform
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ import llvmlite.binding as llvm
 from distributed import Client, Worker
 from threadpoolctl import ThreadpoolController
 
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.execution.health import ask
 from dhsk.execution.plugins import Plugin, answers, registered
 
@@ -140,7 +139,7 @@ def _warn_of_bits(client: Client, expected: dict[str, str], found: dict[str, Any
         elif having and name in ("numpy", "numba") and next(iter(having)) != expected[name]:
             shown.append(f"{name} ({next(iter(having))} on all, {expected[name]} here)")
     if shown:
-        warnings.warn(_bits_may_differ(shown), InputWarning, stacklevel=7)
+        warn(_bits_may_differ(shown))
 
 
 def _side(name: str, value: str, having: dict[str, list[str]], names: Callable[[str], str]) -> str:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from dhsk.arrays import Rows
 from dhsk.bars import Show
-from dhsk.errors import InputError
 from dhsk.execution.run import Run
 from dhsk.gram.matrix import GramMatrices, GramMatrix
 from dhsk.gram.plan import make_plan
@@ -17,6 +16,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.parts import parse_part
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
+from dhsk.kernels.base import chosen_parameter
 from dhsk.objects.places import Place
 from dhsk.progress import Progress
 from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule
@@ -178,7 +178,7 @@ def compute_gram(
     >>> [round(G.mean(), 4) for G in grams]
     [0.7819, 0.7466]
     """
-    _check_layout(layout)
+    chosen_parameter("layout", layout, ("triangle", "full"))
     asked = None if part is None else parse_part(part)
     given, sides = one_or_several(kernel), open_sides(X, Y)
     width = width_of(sides[0], sphere_map)
@@ -241,9 +241,3 @@ def gram_of_rows(rows: Rows, kernel: Kernel, run: Run) -> GramMatrix:
         store.samples.finish("rows")
         run.report(Progress("staging", rows.shape[0], rows.shape[0]))
     return GramMatrix(store, kernel, compute=True, folder=session.folder)
-
-
-def _check_layout(layout: object) -> None:
-    """Raise InputError for an unknown layout."""
-    if not isinstance(layout, str) or layout not in ("triangle", "full"):
-        raise InputError(f"layout must be triangle or full, got {layout!r}")

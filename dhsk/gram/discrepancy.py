@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import Floats
 from dhsk.bars import Show
-from dhsk.errors import BudgetError, InputError
+from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.kept_pass import passes_kept
+from dhsk.execution.memory import require_room
 from dhsk.execution.run import Run
 from dhsk.gram.features import FeatureGeometry
 from dhsk.gram.moments import FIRST, moments
@@ -27,7 +28,6 @@ from dhsk.kernels.base import whole_parameter
 from dhsk.objects.places import Place
 from dhsk.run_progress import passes_reported
 from dhsk.samples.labels import check_labels
-from dhsk.units import format_bytes
 
 TIE: Final = 1e-12
 """Part of the mean squared norm below which two discrepancies differ by rounding only."""
@@ -269,12 +269,9 @@ def permutation_bytes(n: int, count: int) -> int:
 def _at_once(n: int, count: int, run: Run) -> int:
     """Groupings of a pass, a multiple of 8."""
     allowed = run.room // 4 if run.memory is None else run.memory
-    width = min(-(-count // 8), allowed // permutation_bytes(n, 8))
-    if width < 1:
-        raise BudgetError(
-            f"eight permutations of {n} samples need {format_bytes(permutation_bytes(n, 8))} but "
-            f"{format_bytes(allowed)} are allowed: give more memory"
-        )
+    least = permutation_bytes(n, 8)
+    require_room(least, allowed, f"eight permutations of {n:,} samples")
+    width = min(-(-count // 8), allowed // least)
     return 8 * width
 
 

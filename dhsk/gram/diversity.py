@@ -1,7 +1,6 @@
 """Diversity of samples: numbers that count how many different ones there seem to be."""
 
 import math
-import warnings
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -11,7 +10,7 @@ from scipy.linalg import eigvalsh
 
 from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.run import Run
@@ -232,14 +231,13 @@ def _eigenvalues(G: TiledMatrix, run: Run) -> Floats:
 
 
 def _warn_unless_close(error: float, tol: float, passes: int) -> None:
-    """Warn the caller of the calling method, with numbers, where a score is off by more."""
+    """Warn, with numbers, where a score is off by more."""
     if error <= tol:
         return
     from sklearn.exceptions import ConvergenceWarning  # loading it takes a second
 
-    warnings.warn(
+    warn(
         f"the score may be off by {error:.1%} after {passes} passes, tol={tol:g}: raise max_passes "
         "or tol, or choose a larger order",
         ConvergenceWarning,
-        stacklevel=3,
     )

@@ -83,8 +83,7 @@ def diffusion_map(
     n, k = checked_matrix(G).shape[0], whole_parameter("n_components", n_components, 1)
     if k >= n:
         raise InputError(f"n_components must be below the number of samples, {n:,}, not {k:,}")
-    if real_parameter("steps", steps) < 0:
-        raise InputError(f"steps must be at least 0, but it is {steps!r}")
+    real_parameter("steps", steps, 0)
     power = real_parameter("alpha", alpha)
     stationary = np.empty((n, 1))
 

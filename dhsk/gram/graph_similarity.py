@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import laplacian
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError, warn
+from dhsk.kernels.rows import check_finite
 from dhsk.objects.places import Place, parse_place
 from dhsk.samples.dialect import is_missing, is_number
 from dhsk.samples.paths import Origin
@@ -254,14 +255,7 @@ def _checked(given: Any) -> "csr_array[Any, Any]":
     S = csr_array(given, dtype=np.float64, copy=True)
     S.sum_duplicates()
     S.eliminate_zeros()
-    entries = coo_array(S)
-    wrong = np.flatnonzero(~np.isfinite(entries.data))
-    if wrong.size:
-        row, column = (int(axis[wrong[0]]) for axis in entries.coords)
-        raise InputError(
-            f"S is {entries.data[wrong[0]]} at row {row}, column {column} (counted from 0): "
-            "all entries must be finite"
-        )
+    check_finite(S, "S")
     return _symmetric(S)
 
 

@@ -15,13 +15,13 @@ from scipy.sparse import csr_array, get_index_dtype
 
 from dhsk.arrays import ROWS, SUPPORT, Floats, Indices, Rows, blocks
 from dhsk.compiled import compiled
-from dhsk.errors import InputError
 from dhsk.gram.passes import over_groups
 from dhsk.gram.storage.staged import Side as SideName
 from dhsk.gram.storage.staged import StagedSamples
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, SourceOfTiles, extent, within
 from dhsk.kernels import Kernel
+from dhsk.kernels.base import chosen_parameter
 from dhsk.kernels.duplicates import row_hashes
 
 _SQUARE: Final = 128  # samples whose kernel values are computed for their diagonal
@@ -165,8 +165,7 @@ def graph_of(
 
 def check_mode(mode: object) -> None:
     """Raise InputError for an unknown mode of a graph."""
-    if not isinstance(mode, str) or mode not in ("connectivity", "distance"):
-        raise InputError(f"mode must be 'connectivity' or 'distance', but it is {mode!r}")
+    chosen_parameter("mode", mode, ("connectivity", "distance"))
 
 
 def _limits(distances: Floats) -> Floats:

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from dhsk.arrays import Floats, Indices, Rows, numbered, stacked
-from dhsk.errors import BudgetError, InputError
+from dhsk.errors import InputError
+from dhsk.execution.memory import require_room
 from dhsk.execution.run import Run
 from dhsk.execution.threads import Threads
 from dhsk.gram.prepare import Data
@@ -21,7 +22,6 @@ from dhsk.samples.refusals import naming
 from dhsk.samples.scan import BLOCK_BYTES, rows_within
 from dhsk.samples.taken import rows_taken
 from dhsk.samples.weighted import weigh
-from dhsk.units import format_bytes
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,7 @@ class RowMap:
         default those of the run.
         """
         held, room = self.bytes_of(samples), run.room if room is None else room
-        if held > room:
-            raise BudgetError(
-                f"the mapped samples take {format_bytes(held)} but {format_bytes(room)} of memory "
-                f"are left: allow more, or {instead}"
-            )
+        require_room(held, room, "the mapped samples", instead)
         blocks = self.blocks(samples, run=run, threads=threads)
         if samples.is_sparse:
             return stacked([rows for _, rows in blocks])

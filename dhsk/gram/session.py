@@ -6,14 +6,13 @@ staged at the first bad row (a killed process would leave it, and other parts ha
 """
 
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from dhsk.errors import InputError, InputWarning, SamplesChangedError, StoreError
+from dhsk.errors import InputError, SamplesChangedError, StoreError, warn
 from dhsk.execution.folder import TemporaryPlace, temporary_place
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import TURN_SECONDS, Turns, is_occupied
@@ -137,11 +136,9 @@ class Session:
         """
         edge, tiling = store.header.tile, store.header.tiling
         if self.tile not in (None, edge):
-            warnings.warn(
+            warn(
                 f"{store.path} has tiles of {edge:,} x {edge:,}, which stay: tile={self.tile} is "
-                "for a new store",
-                InputWarning,
-                stacklevel=2,
+                "for a new store"
             )
         same = edge == self.plan.tiling.tile
         plan = self.plan if same else self.planned(edge)  # an existing store keeps its tiles

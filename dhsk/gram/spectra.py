@@ -1,11 +1,11 @@
 """Leading eigenpairs of Gram matrices and their views."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dhsk.arrays import Floats
 from dhsk.bars import Show
+from dhsk.errors import warn
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.kept_pass import KeptProducts
 from dhsk.execution.limits import core_count
@@ -177,16 +177,15 @@ def _of_tasks(G: TiledMatrix, width: int, here: bool) -> dict[str, int]:
 
 
 def warn_unless_converged(found: Eigenpairs) -> None:
-    """Warn the caller of the calling function, with numbers, where residuals exceed the bound."""
+    """Warn, with numbers, where residuals exceed the bound."""
     if found.converged:
         return
     from sklearn.exceptions import ConvergenceWarning  # loading it takes a second
 
     open_ = int((found.residuals > found.tol).sum())
-    warnings.warn(
+    warn(
         f"{open_} of {len(found.values)} eigenpairs did not converge: relative residual "
         f"{found.residuals.max():.3g} after {found.passes} passes, tol={found.tol:g}; raise "
         "max_passes or tol",
         ConvergenceWarning,
-        stacklevel=3,
     )

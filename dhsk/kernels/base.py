@@ -2,10 +2,10 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ STRIP: Final = 16384
 Indefinite: TypeAlias = Literal["error", "allow"]
 """What an SVM does with a kernel that is known not to be positive semi-definite."""
 
+Name = TypeVar("Name", bound=str)
+
 _MIRROR_BLOCK: Final = 256  # rows copied at a time: two 512 kB blocks, one of them strided
 
 
@@ -37,10 +39,21 @@ def strips(size: int, width: int = 1) -> Iterator[slice]:
     return blocks(size, max(1, STRIP // max(1, width)))
 
 
-def real_parameter(name: str, value: object) -> float:
-    """Check that a parameter is a finite number, or raise `InputError`; returns a float."""
+def chosen_parameter(name: str, value: object, known: Sequence[Name]) -> Name:
+    """Check that a parameter is one of some names, or raise `InputError`."""
+    found = next((one for one in known if isinstance(value, str) and value == one), None)
+    if found is None:
+        *others, last = map(repr, known)
+        raise InputError(f"{name} must be {', '.join(others)} or {last}, but it is {value!r:.80}")
+    return found
+
+
+def real_parameter(name: str, value: object, least: float = -math.inf) -> float:
+    """Check that a parameter is a finite number, at least `least`, or raise `InputError`."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise InputError(f"{name} must be a finite number, but it is {value!r}")
+    if value < least:
+        raise InputError(f"{name} must be at least {least:g}, but it is {value!r}")
     return float(value)
 
 
@@ -349,9 +362,8 @@ class Kernel(ABC):
 
 def parse_indefinite(rule: object) -> Indefinite:
     """Check what is done with an indefinite kernel; InputError for an unknown rule."""
-    if isinstance(rule, str) and rule in ("error", "allow"):
-        return cast("Indefinite", rule)
-    raise InputError(f"indefinite must be 'error' or 'allow', but it is {rule!r}")
+    known: tuple[Indefinite, ...] = get_args(Indefinite)
+    return chosen_parameter("indefinite", rule, known)
 
 
 def check_semidefinite(kernel: Kernel, indefinite: object) -> None:

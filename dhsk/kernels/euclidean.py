@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dhsk.arrays import Floats
-from dhsk.errors import InputError
 from dhsk.kernels.base import (
     Kernel,
     largest_of,
@@ -115,9 +114,7 @@ class PolynomialKernel(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", whole_parameter("degree", self.degree, 1))
-        object.__setattr__(self, "offset", real_parameter("offset", self.offset))
-        if self.offset < 0:
-            raise InputError(f"offset must be 0 or above, but it is {self.offset!r}")
+        object.__setattr__(self, "offset", real_parameter("offset", self.offset, 0))
 
     @property
     def label(self) -> str:

@@ -1,7 +1,6 @@
 """The Gaussian kernel of the Euclidean distance, from inner products and squared norms."""
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Rows
-from dhsk.errors import InputError, InputWarning
+from dhsk.errors import InputError, warn
 from dhsk.kernels.base import Kernel, largest_of, positive_parameter, strips
 from dhsk.kernels.certified.evaluate import SINGLE, Reals
 from dhsk.kernels.cuda import DevicePass, of_gaussian
@@ -247,12 +246,10 @@ def _warn_of_far(rows: Rows, sigma: float, what: str) -> None:
         far2 = float(centre @ centre)
         spread2 = float(squared_norms(rows - centre).mean())
     if off(far2) > SINGLE_TOLERANCE and spread2 < _NEAR * far2:
-        warnings.warn(
+        warn(
             f"{what}: samples lie {math.sqrt(far2):.1e} from 0 and {math.sqrt(spread2):.1e} from "
             f"their mean, so that exponents of the Gaussian kernel are off by up to "
-            f"{off(far2):.1g}: subtract X.mean(axis=0), or put a StandardScaler before",
-            InputWarning,
-            stacklevel=2,
+            f"{off(far2):.1g}: subtract X.mean(axis=0), or put a StandardScaler before"
         )
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
-from dhsk.kernels.base import real_parameter, whole_parameter
+from dhsk.kernels.base import chosen_parameter, real_parameter, whole_parameter
 from dhsk.kernels.rowwise import RowKernel
 
 NodeKind: TypeAlias = Literal["power", "exponential", "von_neumann"]
@@ -53,8 +53,7 @@ class NodeKernel(RowKernel):
     similarity_semidefinite: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InputError(f"kind must be one of {', '.join(KINDS)}, but it is {self.kind!r}")
+        chosen_parameter("kind", self.kind, KINDS)
         needed, other = ("power", "beta") if self.kind == "power" else ("beta", "power")
         if getattr(self, needed) is None:
             raise InputError(f"kind {self.kind!r} needs {needed}: give {needed}")

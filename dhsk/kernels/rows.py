@@ -64,7 +64,7 @@ def as_rows(X: RowsLike, what: str = "X") -> Rows:
             f"{what} must hold real numbers, but its dtype is {array.dtype}: convert it to float64"
         )
     rows: Rows = _canonical(array) if sparse else np.ascontiguousarray(array, dtype=np.float64)
-    _refuse_non_finite(rows, what)
+    check_finite(rows, what, way=", so drop or impute such samples")
     return rows
 
 
@@ -76,15 +76,16 @@ def _canonical(matrix: Any) -> Rows:
     return rows
 
 
-def _refuse_non_finite(rows: Rows, what: str) -> None:
+def check_finite(rows: Rows, what: str, first_row: int = 0, way: str = "") -> None:
+    """Raise InputError, with its place, for the first entry that is not finite."""
     values = rows if isinstance(rows, np.ndarray) else rows.data
     finite = np.isfinite(values)
     if finite.all():
         return
     row, column = place_of(rows, int(np.argmin(finite)))
     raise InputError(
-        f"{what} has the value {values[~finite][0]} at row {row}, column {column} (counted from 0):"
-        " every entry must be finite, so drop or impute such samples"
+        f"{what} has the value {values[~finite][0]} at row {first_row + row}, column {column} "
+        f"(counted from 0): every entry must be finite{way}"
     )
 
 

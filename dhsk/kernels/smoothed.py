@@ -65,9 +65,7 @@ class SmoothedKernel(WrappedKernel, RowKernel):
                 f" {self.kernel!r} is not one"
             )
         super().__post_init__()
-        object.__setattr__(self, "alpha", real_parameter("alpha", self.alpha))
-        if self.alpha < 0:
-            raise InputError(f"alpha must be 0 or above, but it is {self.alpha!r}")
+        object.__setattr__(self, "alpha", real_parameter("alpha", self.alpha, 0))
 
     @property
     def label(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dhsk.arrays import Indices
 from dhsk.errors import BudgetError
-from dhsk.execution.memory import Allowance, MemoryNeed, Share, share_memory
+from dhsk.execution.memory import Allowance, MemoryNeed, Share, require_room, share_memory
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
 from dhsk.models.class_blocks import KERNELS
 from dhsk.models.classes_source import ClassesSource
@@ -373,11 +373,7 @@ def share_of_fits(left: int, matrix: int, beside: int, cores: int) -> Share:
     task's memory, in bytes. Raises BudgetError if not even a small part of a matrix fits.
     """
     least = min(matrix, SMALLEST_PART**2 * 8) + beside
-    if left < least:
-        raise BudgetError(
-            f"an exact fit needs {format_bytes(least)} beside its samples but "
-            f"{format_bytes(left)} of memory are left: allow more"
-        )
+    require_room(least, left, "matrices of an exact fit")
     at_once, each = share_memory(left, matrix + beside, cores)
     need = MemoryNeed("an exact fit", {"matrices": at_once * each})
     return Share(need, at_once, room=each - beside)

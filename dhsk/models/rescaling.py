@@ -11,7 +11,6 @@ pass, and no kernel of two rows).
 """
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -19,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from dhsk.arrays import Indices, Rows
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel, stretched, unit_of
 from dhsk.solvers.dual import Fit
@@ -80,12 +79,11 @@ def lacks_digits(spread: float, dtype: "np.dtype[Any]") -> bool:
 def warn_of_few_digits(G: GramMatrix, spread: float) -> None:
     """Warn if the differences of stored kernel values have too few digits."""
     if lacks_digits(spread, G.dtype):
-        warnings.warn(
+        warn(
             f"the stored values of {G.kernel.label} differ from 1 by {spread:.1g} on average and "
             f"are rounded at {np.finfo(G.dtype).eps:.1g}: few of their digits tell samples apart. "
             "Store cosines instead (kernel='cosine'), or take a smaller time or width",
             UserWarning,
-            stacklevel=2,
         )
 
 

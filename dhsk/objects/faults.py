@@ -4,10 +4,9 @@ import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any, Final
 
-from dhsk.errors import InputError, StoreError
+from dhsk.errors import StoreError, optional_module
 
 _CODE: Final = re.compile(r"<Code>(\w{1,64})</Code>")
 _STATUS: Final = re.compile(r"status code: (\d{3})")
@@ -27,10 +26,7 @@ class UnansweredError(StoreError):
 
 def library(name: str = "obstore") -> Any:
     """A module of obstore, which is optional; InputError if it is not installed."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise InputError("s3:// needs obstore: pip install 'dhsk[s3]'") from error
+    return optional_module(name, "s3", "s3:// needs obstore")
 
 
 @contextmanager

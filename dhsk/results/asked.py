@@ -8,7 +8,7 @@ import numpy as np
 
 from dhsk.arrays import Indices
 from dhsk.errors import InputError
-from dhsk.kernels.base import Indefinite, parse_indefinite, whole_parameter
+from dhsk.kernels.base import Indefinite, chosen_parameter, parse_indefinite, whole_parameter
 from dhsk.objects.places import Place
 from dhsk.results.low_rank import check_seed
 from dhsk.samples import ZeroRule
@@ -24,13 +24,6 @@ Search = Literal["halving", "full"]
 """How much of a search runs on all samples: what may win, or everything."""
 
 SEARCHES: Final[tuple[Search, ...]] = get_args(Search)
-
-
-def parse_search(value: object) -> Search:
-    """Return a way to search, or raise InputError."""
-    if not isinstance(value, str) or value not in SEARCHES:
-        raise InputError(f"search must be one of {', '.join(SEARCHES)}, got {value!r:.80}")
-    return value
 
 
 @dataclass(frozen=True)
@@ -171,10 +164,8 @@ class Refit:
     model: bool = True
 
     def __post_init__(self) -> None:
-        choose: Any = self.choose
         test: Any = self.test
-        if not isinstance(choose, str) or choose not in CHOICES:
-            raise InputError(f"choose must be 'simplest' or 'best', got {choose!r:.80}")
+        chosen_parameter("choose", self.choose, CHOICES)
         if test is not None and not (isinstance(test, tuple | list) and len(test) == 2):
             raise InputError(f"test must be samples and labels, (X, y), got {test!r:.80}")
 

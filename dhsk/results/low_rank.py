@@ -76,8 +76,7 @@ class LowRank:
             )
         check_loss(self.loss)
         check_seed(self.random_state)
-        if not real_parameter("oversampling", self.oversampling) >= 1:
-            raise InputError(f"oversampling must be at least 1, but it is {self.oversampling!r}")
+        real_parameter("oversampling", self.oversampling, 1)
         if not 0 <= real_parameter("landmark_tol", self.landmark_tol) < 1:
             raise InputError(
                 f"landmark_tol must be at least 0 and below 1, but it is {self.landmark_tol!r}"

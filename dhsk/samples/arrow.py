@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Rows, blocks
-from dhsk.errors import InputError
+from dhsk.errors import InputError, optional_module
 from dhsk.samples.base import ReadNames, Samples, flat_shape
 from dhsk.samples.chunked import Stream
 from dhsk.samples.format import Asked, Format, SamplesFile
@@ -103,13 +103,8 @@ _MOST_VALUES: Final = 5_000_000
 
 @contextmanager
 def _reader(origin: Origin) -> Iterator[Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise InputError(
-            f"{origin.path} cannot be read without pyarrow: pip install 'dhsk[parquet]'"
-        ) from error
+    needed = f"{origin.path} cannot be read without pyarrow"
+    pa, pq = (optional_module(name, "parquet", needed) for name in ("pyarrow", "pyarrow.parquet"))
     # pyarrow's errors are subclasses of ValueError, OSError, KeyError and others.
     with origin.reading(), origin.path.open("rb") as handle:
         if origin.suffix == ".parquet":

@@ -4,14 +4,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dhsk.arrays import Rows, blocks
+from dhsk.arrays import ROWS, Rows, blocks
 from dhsk.errors import InputError, SamplesChangedError
 from dhsk.kernels.duplicates import row_hashes
 from dhsk.samples.spectrum import AnyVectorizer
@@ -114,6 +114,11 @@ class Samples(ABC):
             return None
         left = iter(names)
         return iter(lambda: list(islice(left, rows)), [])
+
+    def each_id(self) -> Iterator[str] | None:
+        """Names of the samples, one by one; None if they have none."""
+        found = self.ids(ROWS)
+        return None if found is None else map(str, chain.from_iterable(found))
 
 
 @dataclass(frozen=True, eq=False)

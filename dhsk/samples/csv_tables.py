@@ -6,7 +6,7 @@ before 3.1 does not, and lets a message name the cell in error.
 
 import math
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -45,7 +45,6 @@ from dhsk.samples.tables import (
     first_of,
     left_out,
     text_column,
-    usual_id,
     warn_of_twins,
     way_of_one,
     way_of_several,
@@ -238,17 +237,6 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
             "but is taken for a feature: if it numbers the samples, name it with "
             f"--id-column {shlex.quote(name)} (id_column={name!r})",
         )
-
-
-def usual_id_column(source: str, known: Collection[str], header: bool | None = None) -> str | None:
-    """Name of the column called id in a table (FILE or FILE:KEY), unless it is in `known`.
-
-    None if there is none, and for files that are not tables.
-    """
-    origin = Origin.of(source)
-    if origin.suffix not in TABLES or origin.is_folder:
-        return None
-    return usual_id([name for name in read_columns(origin, header).names if name not in known])
 
 
 def _labels(origin: Origin, asked: Asked) -> list[str]:

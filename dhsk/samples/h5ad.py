@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, optional_module
 from dhsk.files import written_beside
 from dhsk.objects.places import check_writable
 from dhsk.samples.names import listed
@@ -35,12 +35,7 @@ _VERSION: Final = "0.2.0"
 
 @contextmanager
 def _opened(origin: Origin, key: str | None) -> Iterator[Any]:
-    try:
-        import h5py
-    except ImportError as error:
-        raise InputError(
-            f"{origin.path} cannot be read without h5py: pip install 'dhsk[h5ad]'"
-        ) from error
+    h5py = optional_module("h5py", "h5ad", f"{origin.path} cannot be read without h5py")
     if isinstance(origin.path, Path):  # HDF5 reads a file faster than through Python
         with origin.reading(), h5py.File(origin.path, "r") as file:
             yield file[key or "/"]

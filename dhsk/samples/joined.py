@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from dhsk.arrays import ROWS, Rows, stacked
+from dhsk.arrays import Rows, stacked
 from dhsk.samples.base import Samples
 
 
@@ -56,6 +56,6 @@ class JoinedSamples(Samples):
 
 def _names_of(parts: Iterable[Samples]) -> Iterable[str] | None:
     """Names of all samples; None unless every part has names."""
-    found = [part.ids(ROWS) for part in parts]
+    found = [part.each_id() for part in parts]
     known = [ids for ids in found if ids is not None]
-    return chain.from_iterable(chain(*known)) if len(known) == len(found) else None
+    return chain(*known) if len(known) == len(found) else None

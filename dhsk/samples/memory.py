@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
 from dhsk.arrays import Rows, blocks
-from dhsk.errors import InputError
+from dhsk.errors import InputError, optional_module
 from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape
 from dhsk.samples.names import columns_of, listed, names_in, some_columns
 from dhsk.units import counted
@@ -153,14 +153,8 @@ def as_table(X: Any) -> Any:
     """
     if not hasattr(X, "__arrow_c_stream__") or hasattr(X, "__array__"):
         return X
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise InputError(
-            "X is a stream of Arrow data, which is read by pyarrow: pip install 'dhsk[parquet]', "
-            "or give a DataFrame"
-        ) from error
-    return pa.table(X)
+    needed = "X is no DataFrame but a stream of Arrow data, which is read by pyarrow"
+    return optional_module("pyarrow", "parquet", needed).table(X)
 
 
 def _with_ids(samples: Any, ids: Any) -> Samples:

@@ -52,16 +52,26 @@ class ReorderedSamples(WrappedSamples):
 
 
 def in_order(
-    samples: Samples, names: Sequence[str] | None, of: str, *, warn: bool = True
+    samples: Samples,
+    names: Sequence[str] | None,
+    of: str,
+    dim: int | None = None,
+    *,
+    warn: bool = True,
 ) -> Samples:
     """Put columns in the order of `names`; without names on either side, change nothing.
 
     `of` says where the names come from. If only one side has names, this warns (`InputWarning`) as
     scikit-learn does, unless `warn` is False. Raises `InputError` if a name is missing, unknown, or
-    occurs twice in another order; it lists the first ones.
+    occurs twice in another order, and lists the first ones; without names if there are not `dim`.
     """
     own = samples.feature_names
     if names is None or own is None:
+        if dim not in (None, samples.shape[1]):
+            raise InputError(
+                f"{samples.source} has {samples.shape[1]:,} features, not the {dim:,} of {of}: "
+                "give the same features in the same order"
+            )
         if warn and (names is None) != (own is None):
             _warn_of_one_side(samples.source, of, is_known=names is not None)
         return samples

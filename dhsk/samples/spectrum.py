@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from dhsk.errors import InputError
+from dhsk.kernels.base import chosen_parameter
 from dhsk.samples.vectorizer import Vectorizer, is_whole
 
 LetterKind = Literal["any", "dna", "tokens"]
@@ -93,10 +94,7 @@ class Spectrum:
         if pair[0] < 0 or not 1 <= pair[1] <= LONGEST:
             raise InputError(f"substrings must have 1 to {LONGEST} letters, got length {length!r}")
         object.__setattr__(self, "length", length)
-        if self.letters not in get_args(LetterKind):
-            raise InputError(
-                f"letters must be one of {', '.join(get_args(LetterKind))}, got {self.letters!r}"
-            )
+        chosen_parameter("letters", self.letters, get_args(LetterKind))
         if not isinstance(self.canonical, bool):
             raise InputError(f"canonical must be True or False, got {self.canonical!r}")
         if self.canonical and self.letters == "tokens":

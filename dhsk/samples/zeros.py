@@ -1,12 +1,13 @@
 """Samples that are all zero, which have no image on the sphere: the rule, a count, a warning."""
 
 from threading import Lock
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from dhsk.arrays import Indices
-from dhsk.errors import InputError, ZeroRowsWarning, warn
+from dhsk.errors import ZeroRowsWarning, warn
+from dhsk.kernels.base import chosen_parameter
 
 ZeroRule: TypeAlias = Literal["center", "error"]
 """All-zero samples are mapped to the centre of the positive orthant, or refused."""
@@ -14,9 +15,8 @@ ZeroRule: TypeAlias = Literal["center", "error"]
 
 def parse_zero_rule(name: object) -> ZeroRule:
     """Return `name` if it is a rule, or raise `InputError`."""
-    if not isinstance(name, str) or name not in get_args(ZeroRule):
-        raise InputError(f"zero_rows must be {' or '.join(get_args(ZeroRule))}, but it is {name!r}")
-    return cast("ZeroRule", name)
+    known: tuple[ZeroRule, ...] = get_args(ZeroRule)
+    return chosen_parameter("zero_rows", name, known)
 
 
 class ZeroRows:

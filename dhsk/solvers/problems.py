@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias, get_args
 import numpy as np
 
 from dhsk.arrays import Floats, Indices
-from dhsk.errors import InputError
+from dhsk.kernels.base import chosen_parameter
 from dhsk.solvers.dual import Dual
 
 MultiClass: TypeAlias = Literal["ovo", "ovr"]
@@ -75,8 +75,7 @@ def way_of_model(multi_class: MultiClass | Literal["auto"], n_classes: int) -> M
 
 def check_multi_class(multi_class: object) -> None:
     """Raise InputError if it is no name of fits of several classes."""
-    if multi_class not in ("auto", *MULTI_CLASS):
-        raise InputError(f'multi_class must be "auto", "ovo" or "ovr", got {multi_class!r}')
+    chosen_parameter("multi_class", multi_class, ("auto", *MULTI_CLASS))
 
 
 def classes_of_problems(n_classes: int, multi_class: MultiClass) -> list[tuple[int, int]]:

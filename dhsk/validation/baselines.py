@@ -25,7 +25,7 @@ from dhsk.arrays import Indices, stacked
 from dhsk.costs import Cost, rough_seconds
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
-from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.limits import core_count
 from dhsk.execution.workers import Workers
 from dhsk.progress import Progress, counter
 from dhsk.results.baselines import Baseline, Baselines
@@ -138,7 +138,7 @@ def baselines_of(
     if asked is False or not isinstance(square, Samples):
         return Baselines()
     need = _bytes(square)
-    if need > own_room(options.memory):
+    if need > options.room:
         return Baselines(left_out=(f"all need {format_bytes(need)} of memory",))
     spent = max(seconds, sum(row.seconds for row in rows) / core_count())
     allowed = math.inf if asked else allowed_seconds(spent)
@@ -152,7 +152,7 @@ def baselines_of(
     tests = [test.tolist() for _, test in grid.folds]
     key = digest_of(X, grid.y, grid.weights, sklearn.__version__, grid.scoring.key, tests)
     data = MethodData(X, grid.classes[grid.y], grid.weights)
-    at_once = min(options.resources.workers, own_room(options.memory) // need)
+    at_once = min(options.resources.workers, options.room // need)
     tried: list[Baseline] = []
     left_out: list[str] = []
     options.report.expect_part(METHODS, len(methods))

@@ -15,10 +15,11 @@ from dhsk.costs import tell_cost
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.kernels import HeatKernel
+from dhsk.kernels.base import chosen_parameter
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import ClassWeight
 from dhsk.objects.places import Place, parse_place, scratch_in
-from dhsk.results.asked import Choose, Fitting, Output, Refit, Search, parse_search
+from dhsk.results.asked import SEARCHES, Choose, Fitting, Output, Refit, Search
 from dhsk.results.columns import Cell, bare, is_rest, rows_by_point, summarise
 from dhsk.results.decision import decide, rivals_in
 from dhsk.results.low_rank import LowRank
@@ -223,7 +224,8 @@ def cross_validate(
     if low_rank is None:
         grid = replace(grid, ways=ways_of(multi_class, len(grid.classes), search=look))
     maps = Maps.of(sphere_map, square, default=default)
-    rounds = sizes_of_rounds(parse_search(search), square, grid, default=default)
+    chosen_parameter("search", search, SEARCHES)
+    rounds = sizes_of_rounds(search, square, grid, default=default)
     kernels_on = partial(
         kernels_of, time_scale=time_scale, kernels=kernels, zero_rows=fit.zero_rows,
         indefinite=fit.indefinite,

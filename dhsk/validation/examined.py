@@ -1,7 +1,6 @@
 """Summary of single samples for the report: errors, ROC curves, a map by kernel PCA."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,9 +34,6 @@ SPREAD_OUT: Final = 20 * MOST_MAPPED
 
 RUN: Final = 25
 """Samples of a run."""
-
-IDS_AT_A_TIME: Final = 1 << 16
-"""Ids in a block that is read."""
 
 Values = Callable[[Indices], NDArray[Any]]
 """Takes some samples, ascending; returns their kernel values, (n, n)."""
@@ -189,13 +185,13 @@ def check_ids(source: Square) -> None:
 
     Raises `InputError`.
     """
-    blocks = source.ids(IDS_AT_A_TIME) if isinstance(source, Samples) else None
-    if blocks is not None:
-        next(blocks, None)
+    next(_each_id(source), None)
 
 
 def _ids(source: Square, wanted: Set[int]) -> dict[int, str]:
     """Ids of some samples; none if they have none, or are no longer at hand."""
-    blocks = source.ids(IDS_AT_A_TIME) if isinstance(source, Samples) else None
-    numbered = () if blocks is None else enumerate(chain.from_iterable(blocks))
-    return {number: str(name) for number, name in numbered if number in wanted}
+    return {number: name for number, name in enumerate(_each_id(source)) if number in wanted}
+
+
+def _each_id(source: Square) -> Iterator[str]:
+    return (source.each_id() if isinstance(source, Samples) else None) or iter(())

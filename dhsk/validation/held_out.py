@@ -43,12 +43,8 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOutS
     known = None if isinstance(square, np.ndarray) else square
     samples = open_samples(X, vectorizer=None if known is None else known.vectorizer)
     names = None if known is None else known.feature_names
-    samples = in_order(samples, names, "the training samples")
     dim = square.dim if isinstance(square, GramMatrix) else square.shape[1]
-    if samples.shape[1] != dim:
-        raise InputError(
-            f"{samples.source} has {samples.shape[1]} features, but the training samples have {dim}"
-        )
+    samples = in_order(samples, names, "the training samples", dim)
     labels = check_labels(y, samples.shape[0])
     unknown = np.flatnonzero(~np.isin(labels, grid.classes))
     if len(unknown):

@@ -15,6 +15,7 @@ from dhsk.gram.graph_plan import plan_of
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.operations import GramView
 from dhsk.gram.storage.header import Header
+from dhsk.kernels.rows import check_finite
 from dhsk.results.parts import SamplesSummary
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.maps import map_of
@@ -127,12 +128,7 @@ def _checked_matrix(given: Any) -> NDArray[Any]:
     largest = max((float(np.abs(K[part]).max()) for part in blocks(len(K), _ROWS)), default=0.0)
     for part in blocks(len(K), _ROWS):
         first, strip = part.start, K[part]
-        if not np.isfinite(strip).all():
-            row, column = np.argwhere(~np.isfinite(strip))[0]
-            raise InputError(
-                f"the precomputed matrix is {strip[row, column]} at row {first + row}, column "
-                f"{column}: all entries must be finite"
-            )
+        check_finite(strip, "the precomputed matrix", first)
         off = np.abs(strip - K[:, part].T)
         if off.max() > ASYMMETRY * largest:
             row, column = np.unravel_index(off.argmax(), off.shape)

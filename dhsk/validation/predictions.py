@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -28,16 +28,15 @@ def write_predictions(
     fold was trained without it. There are none if they were not kept.
     """
     found = held_out.numbered(point)
-    names = None if samples is None else samples.ids(BLOCK)
+    names = None if samples is None else samples.each_id()
     # Labels of file systems may hold bytes that are no UTF-8.
     with written(place, "w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(_columns(held_out, found, slice(0), None if names is None else []))
         for repeat in range(held_out.repeats):
             if repeat and samples is not None:
-                names = samples.ids(BLOCK)
-            flat = None if names is None else chain.from_iterable(names)
-            for rows, ids in _blocks(found, repeat, len(held_out.y), flat):
+                names = samples.each_id()
+            for rows, ids in _blocks(found, repeat, len(held_out.y), names):
                 columns = _columns(held_out, found, rows, ids)
                 writer.writerows(zip(*columns.values(), strict=True))
 

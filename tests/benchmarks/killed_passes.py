@@ -30,7 +30,8 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 import dhsk
-from dhsk.estimators import posterior, regression
+from dhsk.estimators import posterior
+from dhsk.execution.run import Run
 from dhsk.solvers import eigenpairs
 
 Arrays = dict[str, NDArray[Any]]
@@ -128,7 +129,7 @@ def to_mercer_map(_folder: Path, journal: Path, _client: Client | None) -> Array
 def no_room(recomputed: bool) -> None:
     """Have regressions compute the matrix in each pass, on the workers if there are any."""
     if recomputed:
-        vars(regression)["own_room"] = lambda _: 1 << 20
+        Run.room = 1 << 20  # type: ignore[assignment,method-assign]
 
 
 def to_ridge(*, recomputed: bool = False, stored: bool = False) -> Case:

@@ -133,7 +133,7 @@ def test_what_cannot_be_compared_is_refused_in_words(run: Any, sets: Any) -> Non
     for words, said in (
         (("a.npy", "one.npy"), "B, one.npy, has 1 sample, but"),
         (("one.npy", "a.npy"), "A, one.npy, has 1 sample, but"),
-        (("a.npy", "short.npy"), "A, a.npy, has 6 features and B, short.npy, has 5: give"),
+        (("a.npy", "short.npy"), "short.npy has 5 features, not the 6 of a.npy: give"),
         (
             ("a.npy", "missing.npy", "--kernel", "heat"),
             "missing.npy: row 7, column 3 (counted ",

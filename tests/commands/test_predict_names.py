@@ -294,6 +294,9 @@ def test_ids_come_from_a_column_of_a_table(run: Any, data: Any) -> None:
     frame.assign(ID=range(100, 100 + N)).to_csv("t.csv", index=False)
     assert run("predict", "m", "t.csv", "--out", "o.csv")[0] == DONE
     assert table("o.csv")["id"].tolist() == [str(i) for i in range(100, 100 + N)]
+    frame.assign(ID=IDS).to_parquet("t.parquet")
+    assert run("predict", "m", "t.parquet", "--out", "o.csv")[0] == DONE
+    assert table("o.csv")["id"].tolist() == IDS
     assert run("predict", "m", "t.csv", "--drop-column", "ID", "--out", "o.csv")[0] == DONE
     assert list(table("o.csv").columns) == ["label"]
     code, _, err = run("predict", "m", "t.csv", "--id-column", "none", "--out", "o.csv")

@@ -221,7 +221,7 @@ def zero_row(X: Any) -> None:
         (("train", "x.npy", "--labels", "y.txt", "--tol", -1), "tol must be above 0"),
         (("train", "none.npy", "--labels", "y.txt"), "there is no file none.npy"),
         (("predict", "m", "zero.npy"), "zero.npy: row 77 .* is all zero"),
-        (("predict", "m", "narrow.npy"), "narrow.npy has 11 features, but m was trained on 12"),
+        (("predict", "m", "narrow.npy"), "narrow.npy has 11 features, not the 12 of m"),
         (("predict", "x.npy", "t.npy"), "x.npy is no dhsk model"),
         (("predict", "none", "t.npy"), "there is no file none"),
         (("predict", "m", "t.npy", "--proba"), "no probabilities: train one .* --probability"),

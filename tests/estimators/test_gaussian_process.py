@@ -134,7 +134,7 @@ def test_where_the_matrix_is_does_not_show(
 
     expected = HeatGaussianProcessRegressor(0.8, 0.05).fit(X[:200], y[:200])
     if place != "memory":
-        monkeypatch.setattr("dhsk.estimators.regression.own_room", lambda _: 1000)
+        monkeypatch.setattr("dhsk.execution.run.Run.room", 100_000)
     if place == "client":
         with Client(
             processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
@@ -313,7 +313,7 @@ def test_too_few_passes_warn(data: Any) -> None:
         ({"noise": "none"}, 'noise must be "auto" or a number'),
         ({"noise": 0.0}, "noise must be above 0"),
         ({"amplitude": 0.0}, "amplitude must be above 0"),
-        ({"solver": "lu"}, 'solver must be "auto", "cholesky" or "iterative"'),
+        ({"solver": "lu"}, "solver must be 'auto', 'cholesky' or 'iterative'"),
         ({"n_probes": 1}, "n_probes must be a whole number, at least 2"),
         ({"max_iter": 1}, "max_iter must be a whole number, at least 2"),
         ({"tol": 0.0}, "tol must be above 0"),

@@ -269,7 +269,7 @@ def test_files_are_read_by_what_wrote_them(tmp_path: Path) -> None:
         ({"coef0": np.inf}, "coef0 must be a finite number"),
         ({"max_iter": -2}, "max_iter must be a whole number, at least -1"),
         ({"C": 0.0}, "C must be above 0"),
-        ({"decision_function_shape": "one"}, 'must be "ovr" or "ovo"'),
+        ({"decision_function_shape": "one"}, "must be 'ovr' or 'ovo'"),
         ({"kernel": "precomputed", "sphere_map": "projective"}, "but kernel values are given"),
     ],
 )

@@ -114,12 +114,12 @@ def test_small_blocks_end_at_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -
     """Where memory is scarce."""
     X, y = friedman(400)
     whole = dhsk.SVR(C=5.0, tol=1e-6).fit(X, y)
-    monkeypatch.setattr("dhsk.estimators.libsvm_svr.own_room", lambda _: 400_000)
+    monkeypatch.setattr("dhsk.execution.run.Run.room", 400_000)
     sets = dhsk.SVR(C=5.0, tol=1e-6).fit(X, y)
     assert sets.kkt_violation_ <= 1e-6
     np.testing.assert_allclose(sets.predict(X), whole.predict(X), atol=1e-5)
-    monkeypatch.setattr("dhsk.estimators.libsvm_svr.own_room", lambda _: 90_000)
-    with pytest.raises(BudgetError, match=r"a fit of 400 samples takes 96\.00 kiB"):
+    monkeypatch.setattr("dhsk.execution.run.Run.room", 90_000)
+    with pytest.raises(BudgetError, match=r"a fit of 400 samples take 96\.00 kiB"):
         dhsk.SVR().fit(X, y)
 
 
@@ -204,7 +204,7 @@ def test_it_comes_back_from_a_file(kernel: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"epsilon": -0.1}, "epsilon must be 0 or above"), ({"C": -1.0}, "C must be above 0")],
+    [({"epsilon": -0.1}, "epsilon must be at least 0"), ({"C": -1.0}, "C must be above 0")],
 )
 def test_wrong_parameters_are_refused(wrong: Any, message: str) -> None:
     """Before anything is computed."""

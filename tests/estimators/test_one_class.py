@@ -170,14 +170,14 @@ def test_what_does_not_fit_is_solved_on_blocks(data: Any, monkeypatch: pytest.Mo
     X = data[0]
     whole = HeatOneClassSVM(tol=1e-8).fit(X)
     # A limit is for the whole process, of which a matrix of 250 samples is a small part.
-    monkeypatch.setattr("dhsk.estimators.one_class.own_room", lambda _: 400_000)
+    monkeypatch.setattr("dhsk.execution.run.Run.room", 400_000)
     sets = HeatOneClassSVM(tol=1e-8).fit(X)
     assert sets.converged_
     assert sets.kkt_violation_ <= 1e-8 < sets.n_iter_
     assert sets.objective_ == pytest.approx(whole.objective_, rel=1e-10)
     np.testing.assert_allclose(sets.score_samples(X), whole.score_samples(X), atol=1e-7)
-    monkeypatch.setattr("dhsk.estimators.one_class.own_room", lambda _: 90_000)
-    match = r"a fit of 250 samples takes 96\.00 kiB beside .* room for 87\.89 kiB: give more"
+    monkeypatch.setattr("dhsk.execution.run.Run.room", 90_000)
+    match = r"a fit of 250 samples take 96\.00 kiB but 87\.89 kiB of memory are left: allow"
     with pytest.raises(BudgetError, match=match):
         HeatOneClassSVM().fit(X)
     HeatOneClassSVM(dtype="float32").fit(X)

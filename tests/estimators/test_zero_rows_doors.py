@@ -91,7 +91,7 @@ def test_estimators_refuse_them_if_asked(estimator: Any, data: Any, form: Any) -
     strict.fit(form(full), y)
     with pytest.raises(InputError, match=r"row 0 .* all zero"):
         answers(strict, form(X))
-    with pytest.raises(InputError, match="zero_rows must be center or error, but it is 'drop'"):
+    with pytest.raises(InputError, match="zero_rows must be 'center' or 'error', but it is 'drop'"):
         strict.set_params(zero_rows="drop").fit(full, y)
 
 

@@ -128,7 +128,9 @@ def test_diagonal_is_exactly_one(counts: Any, client: Any) -> None:
 
 def test_layout_without_tiles_is_no_choice(tmp_path: Path, counts: Any) -> None:
     """A store that lacks its tiles would be read as if other kernels followed from them."""
-    with pytest.raises(dhsk.InputError, match="layout must be triangle or full, got 'none'"):
+    with pytest.raises(
+        dhsk.InputError, match="layout must be 'triangle' or 'full', but it is 'none'"
+    ):
         dhsk.compute_gram(counts(5, 8), KERNEL, layout="none", store=tmp_path / "g")
 
 

@@ -104,7 +104,7 @@ def test_wrong_groups_are_refused(counts: Any) -> None:
         dhsk.maximum_mean_discrepancy(whole, np.arange(N) % 2)
     with pytest.raises(dhsk.InputError, match="permutations must be a whole number"):
         dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, -1)
-    with pytest.raises(dhsk.BudgetError, match="eight permutations of 53 samples need 212 B but 1"):
+    with pytest.raises(dhsk.BudgetError, match="eight permutations of 53 samples take 212 B but 1"):
         dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, memory=100)
 
 

@@ -169,11 +169,11 @@ def broken(value: float) -> NDArray[Any]:
 
 REFUSALS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "asymmetric": (broken(2.0), {}, "not symmetric: it is 2 at row 1, column 2 .* and 1 at row 2"),
-    "NaN": (broken(np.nan), {}, "S is nan at row 1, column 2"),
+    "NaN": (broken(np.nan), {}, "S has the value nan at row 1, column 2"),
     "rectangular": (np.ones((2, 3)), {}, r"square matrix of nodes, but its shape is \(2, 3\)"),
     "empty": (np.ones((0, 0)), {}, "square matrix of nodes"),
     "text": (np.array([["a"]]), {}, "S must hold real numbers"),
-    "kind": (TEXTBOOK, {"kind": "heat"}, "kind must be one of power, exponential, von_neumann"),
+    "kind": (TEXTBOOK, {"kind": "heat"}, "kind must be 'power', 'exponential' or 'von_neumann'"),
     "no beta": (TEXTBOOK, {"beta": None}, "needs beta"),
     "both": (TEXTBOOK, {"power": 2}, "has no power"),
     "power": (TEXTBOOK, {"kind": "power", "beta": None, "power": 1.5}, "power must be a whole"),

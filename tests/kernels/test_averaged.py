@@ -192,7 +192,7 @@ def test_stretching_is_of_the_averaged_kernel() -> None:
     ("given", "message"),
     [
         ({"kernel": dhsk.LinearKernel()}, "only kernels of a cosine"),
-        ({"alpha": -1}, "alpha must be 0 or above"),
+        ({"alpha": -1}, "alpha must be at least 0"),
         ({"draws": 0}, "draws must be a whole number, at least 1, but it is 0"),
         ({"seed": -1}, "seed must be a whole number, at least 0"),
     ],

@@ -66,7 +66,7 @@ def test_cosine_of_unit_rows_matches_scikit_learn(samples):
     [
         (0, 1.0, "degree must be a whole number, at least 1"),
         (2.5, 1.0, "degree must be a whole number"),
-        (2, -1.0, "offset must be 0 or above"),
+        (2, -1.0, "offset must be at least 0"),
         (2, math.inf, "offset must be a finite number"),
     ],
 )

@@ -166,7 +166,7 @@ def test_refusals_of_a_computation_name_the_row_among_all(tmp_path):
     ("kernel", "alpha", "message"),
     [
         (LinearKernel(), 1.0, "only kernels of a cosine"),
-        (CosineKernel(), -1.0, "alpha must be 0 or above"),
+        (CosineKernel(), -1.0, "alpha must be at least 0"),
         (CosineKernel(), float("nan"), "alpha must be a finite number"),
     ],
 )

@@ -396,7 +396,7 @@ def test_what_cannot_be_written_is_refused_before(
     model: NystromFeatures, X: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other features, unknown sizes, no room in memory or on the disk."""
-    with pytest.raises(InputError, match="X has 5 features, but NystromFeatures is fitted to 12"):
+    with pytest.raises(InputError, match="X has 5 features, not the 12 of NystromFeatures"):
         model.write(da.ones((10, 5)), tmp_path / "z")
     unknown = da.from_array(X)[da.from_array(X[:, 0]) >= 0]
     with pytest.raises(InputError, match=r"sizes are unknown: call its compute_chunk_sizes\(\)"):

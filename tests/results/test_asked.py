@@ -9,9 +9,13 @@ import pytest
 import dhsk
 
 WRONG: dict[str, tuple[Callable[..., Any], Any, str]] = {
-    "zero rows": (dhsk.Fitting, {"zero_rows": "drop"}, "zero_rows must be center or error"),
+    "zero rows": (dhsk.Fitting, {"zero_rows": "drop"}, "zero_rows must be 'center' or 'error'"),
     "rule": (dhsk.Fitting, {"indefinite": "warn"}, "indefinite must be 'error' or 'allow'"),
-    "choice": (dhsk.Refit, {"choose": "first"}, "choose must be 'simplest' or 'best', got 'first'"),
+    "choice": (
+        dhsk.Refit,
+        {"choose": "first"},
+        "choose must be 'simplest' or 'best', but it is 'first'",
+    ),
     "array": (dhsk.Refit, {"choose": np.ones(2)}, "choose must be 'simplest' or 'best'"),
     "test": (dhsk.Refit, {"test": np.ones(3)}, r"test must be samples and labels, \(X, y\)"),
     "eigenvalues": (dhsk.Output, {"eigenvalues": 5}, "eigenvalues must be True, False or None"),

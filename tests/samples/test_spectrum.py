@@ -212,7 +212,7 @@ def test_the_table_grows(rng: np.random.Generator) -> None:
         ({"length": (3, 2)}, "a pair of the least and the largest"),
         ({"length": 2.5}, "length must be a whole number"),
         ({"length": True}, "length must be a whole number"),
-        ({"length": 2, "letters": "rna"}, "letters must be one of any, dna, tokens"),
+        ({"length": 2, "letters": "rna"}, "letters must be 'any', 'dna' or 'tokens'"),
         ({"length": 2, "letters": "tokens", "canonical": True}, "no reverse complement"),
         ({"length": 2, "canonical": 1}, "canonical must be True or False"),
         ({"length": 2, "min_df": 0}, "min_df must be a whole number of at least 1"),

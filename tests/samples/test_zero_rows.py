@@ -50,7 +50,7 @@ def test_zero_rows_are_refused_if_asked(mapped, layout):
     """By number, with the ways out."""
     with pytest.raises(InputError, match=r"row 1 .* all zero .* drop it .* zero_rows='center'"):
         mapped(layout(X), zero_rows="error")
-    with pytest.raises(InputError, match="zero_rows must be center or error, but it is 'drop'"):
+    with pytest.raises(InputError, match="zero_rows must be 'center' or 'error', but it is 'drop'"):
         mapped(layout(X), zero_rows="drop")
 
 

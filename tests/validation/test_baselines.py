@@ -139,7 +139,7 @@ def test_class_weights_are_weights_of_samples() -> None:
 
 
 def test_where_nothing_was_learnt_a_sentence_says_so() -> None:
-    """A C near 0 predicts the largest class, 50 of 60; of jaccard the score of guessing is not known."""
+    """A C near 0 predicts the largest class, 50 of 60; that of jaccard by guessing is not known."""
     X, y = np.random.default_rng(0).random((60, 5)), np.repeat(["none", "event"], [50, 10])
     constant: dict[str, Any] = {"kernels": ["cosine"], "C": 1e-6, "cv": 2}
     found = dhsk.cross_validate(X, y, **constant)

@@ -268,7 +268,7 @@ def test_held_out_samples_score_the_refitted_winner(digits: Any) -> None:
     assert found.data["refit"]["converged"]
     with pytest.raises(dhsk.InputError, match=r"has the label 11, which no training sample has"):
         dhsk.cross_validate(X, y, C=1, cv=2, refit=dhsk.Refit(test=(X[:2], [11, 3])))
-    with pytest.raises(dhsk.InputError, match=r"has 63 features, but the training samples have 64"):
+    with pytest.raises(dhsk.InputError, match=r"has 63 features, not the 64 of the"):
         dhsk.cross_validate(X, y, C=1, cv=2, refit=dhsk.Refit(test=(X[:2, :63], [1, 3])))
     with pytest.raises(dhsk.InputError, match=r"no samples that a model could keep"):
         dhsk.cross_validate(np.eye(300), y, kernels="precomputed", C=1, cv=2, refit=True)
