@@ -255,30 +255,20 @@ def name_by_looks(kernel: dict[str, Any], mapping: dict[str, Any], samples: Samp
 
 def has_no_time(kernel: dict[str, Any]) -> bool:
     """Whether the kernel of options has a time, and none was given, or "auto"."""
-    timed = kernel["kernel"] in _TIMED
+    timed = "time" in parameters_of(kernel["kernel"])
     return timed and kernel.get("time") is None and kernel["time_scale"] in (None, "auto")
-
-
-_TIMED: Final = ("heat", "parametrix")
-_OWN: Final = {
-    "time_scale": _TIMED,
-    "time": _TIMED,
-    "parametrix_scale": ("parametrix",),
-    "sigma": ("gaussian",),
-    "degree": ("polynomial",),
-    "offset": ("polynomial",),
-}
-"""Kernels that have the parameter of an option."""
 
 
 def refuse_idle(names: Sequence[str], given: Mapping[str, Any]) -> None:
     """Raise UsageError for a parameter that none of the kernels has."""
-    for name, kernels in _OWN.items():
-        idle = given.get(name) not in (None, "auto") and not set(kernels) & set(names)
+    for name in ("time_scale", "time", "parametrix_scale", "sigma", "degree", "offset"):
+        own = [one for one in KERNELS if name.removesuffix("_scale") in parameters_of(one)]
+        own = ["parametrix"] if name == "parametrix_scale" else own
+        idle = given.get(name) not in (None, "auto") and not set(own) & set(names)
         if idle:  # "auto" is a search of heat kernels beside
             raise click.UsageError(
                 f"--{name.replace('_', '-')} has no effect on {', '.join(names)}: leave it out, or "
-                f"give --kernel {kernels[0]}"
+                f"give --kernel {own[0]}"
             )
 
 
