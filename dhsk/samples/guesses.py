@@ -1,9 +1,10 @@
 """What columns of a table seem to hold, by their names and first rows."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from shlex import quote
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from dhsk.samples.kinds import (
     rows_of_lists,
 )
 from dhsk.samples.looks import are_compositions, seems
+from dhsk.samples.molecules import letters_in
 from dhsk.samples.names import listed
 from dhsk.samples.roles import Roles
 from dhsk.samples.tables import Table, usual_id
@@ -35,15 +37,17 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         raise InputError(f"{path} has columns ({names}) but no rows: write one for each sample")
     found = Roles.of(table, number, own_text)
     columns, label, text = found.columns, found.label, found.text or found.vector
+    letters, ways = _letters_of(columns[found.text] if found.text else [])
     rows = [
         ("rows", f"{number:,}"),
         ("columns", f"{len(columns):,}: {listed(list(columns), SHOWN)}"),
         *found.rows(),
+        *letters,
     ]
     seen = f"features by the name {table.names[0]}: samples must be rows, so transpose the table"
     if label is None and text is None and names_features(table.names[0]):
         rows.append(("each row", seen))
-    options, values, alone = "", None, False
+    options, values, alone = ways, None, False
     if text is None:
         rows += found.rows_of_features()
         if found.numbers and not found.gaps:
@@ -76,10 +80,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     )  # fmt: skip
     if found.measured:
         counts = values is not None and are_compositions(values)
-        left = [*found.dropped, *(name for name in (found.ids, found.group) if name)]
-        steps = [] if counts else ["sklearn.preprocessing.StandardScaler()"]
-        steps = ["sklearn.impute.SimpleImputer()", *steps] if found.gaps else steps
-        described = replace(described, python=_regression(table, str(label), left, steps))
+        described = replace(described, python=_regression(table, found, counts=counts))
     if text is not None or not (line := _as_it_is_read(table, found)):
         return described
     if ".T.to_csv" in line:
@@ -89,6 +90,14 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     # Words may be the labels in others, so that what leaves them out comes first.
     first, *others = described.following
     return replace(described, python=[first, line, *others])
+
+
+def _letters_of(texts: Sequence[Any]) -> tuple[list[tuple[str, str]], str]:
+    """What letters texts without blanks have, and the options that count their substrings."""
+    if not texts or any(" " in str(text).strip() for text in texts):
+        return [], ""
+    words, options = letters_in("".join(map(str, texts)))
+    return [("letters", words)], options
 
 
 def _as_it_is_read(table: Table, found: Roles) -> str | None:
@@ -129,8 +138,12 @@ def _as_numbers(table: Table, found: Roles) -> str:
     return "; ".join([*ways, f"table.to_csv('{_numbers_file(table)}'{index})"])
 
 
-def _regression(table: Table, target: str, left: list[str], steps: list[str]) -> list[str]:
+def _regression(table: Table, found: Roles, *, counts: bool) -> list[str]:
     """Lines of Python that fit the numbers of a column, after steps that counts do not need."""
+    target, others = str(found.label), (found.ids, found.group)
+    left = [*found.dropped, *(name for name in others if name and name != table.index)]
+    steps = [] if counts else ["sklearn.preprocessing.StandardScaler()"]
+    steps = ["sklearn.impute.SimpleImputer()", *steps] if found.gaps else steps
     read = f"table = {table.in_pandas()}"
     fit = f".fit(table.drop(columns={[target, *left]!r}), table[{target!r}])"
     models = ["dhsk.HeatKernelRidge()", "dhsk.HeatGaussianProcessRegressor()"]

@@ -22,6 +22,8 @@ from dhsk.samples.format import (
     described,
     refuse_header,
 )
+from dhsk.samples.kinds import names_groups
+from dhsk.samples.molecules import letters_in
 from dhsk.samples.names import listed, shown
 from dhsk.samples.paths import Origin, packed
 from dhsk.samples.spectrum import Spectrum
@@ -372,10 +374,27 @@ def _describe_lines(origin: Origin) -> SamplesFile:
         said = f"{len(kinds):,} in the first {len(lines):,} lines: {listed(kinds, SHOWN)}"
         labels = quote(str(origin.path))
         return SamplesFile("labels, one a line", [("classes", said)], "SAMPLES", labels)
-    return _as_strings(origin)
+    return described(f"lines of text; as samples, {_WORDS}", options=" --spectrum 6")(origin)
 
 
-_as_strings = described(f"lines of text; as samples, {_WORDS}", options=" --spectrum 6")
+_KEY: Final = re.compile(r"(\w+)=")
 
-FORMAT = Format((*FASTA, *FASTQ), _open, described(_WORDS, options=" --spectrum 6"), _labels)
+
+def _describe(origin: Origin) -> SamplesFile:
+    """Letters of the first records, and keys of their headers, which may be labels and groups."""
+    records, path = Records(str(origin.path), origin), str(origin.path)
+    letters, options = letters_in(next(records.parts())[0])
+    headers = list(islice(records.headers(), _LOOKED_AT))
+    keys = dict.fromkeys(key for header in headers for key in _KEY.findall(header))
+    values = {key: {_value(header, key) for header in headers} for key in keys}
+    few = {k: len(v) for k, v in values.items() if None not in v and 1 < len(v) <= len(headers) / 2}
+    rows = [("letters", letters), *([("keys", ", ".join(few))] if few else [])]
+    own, groups = [k for k in few if not names_groups(k)], [k for k in few if names_groups(k)]
+    label = quote(f"{path}:{min(own, key=few.__getitem__)}") if own else "LABELS"
+    grouped = f" --groups {quote(f'{path}:{groups[0]}')}" if groups else ""
+    what = f"{_WORDS} ({origin.suffix})"
+    return SamplesFile(what, rows, quote(path), label, options, grouped=grouped)
+
+
+FORMAT = Format((*FASTA, *FASTQ), _open, _describe, _labels)
 LINES = Format(TEXT_FILES, _open, _describe_lines, _line_labels)

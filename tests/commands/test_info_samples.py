@@ -51,7 +51,7 @@ def here(tmp_path: Path, monkeypatch: Any) -> None:
         ("posts.csv", "a table", "posts.csv:body --labels posts.csv:subject"),
         ("posts.jsonl", "lines of JSON", "posts.jsonl --labels posts.jsonl:label"),
         ("texts", "one folder for each class", "texts"),
-        ("reads.fasta", "strings", "reads.fasta --spectrum 6"),
+        ("reads.fasta", "strings", "reads.fasta --spectrum 6 --letters dna"),
         ("lines.txt", "lines of text", "lines.txt --spectrum 6"),
         (
             "wine.csv",
