@@ -79,6 +79,11 @@ def _described(path: Place) -> Description:
         found = _samples(path)
         if found is None and path.is_file() and path.suffixes[-1:] not in ([], [".dhsk"]):
             raise _no_samples(path, error) from error
+        if found is None and path.is_dir() and not (path / "zarr.json").exists():
+            raise InputError(
+                f"{path} is a folder of nothing that is read as one (stores, zarr, texts, those of "
+                "10x Genomics): name a file in it"
+            ) from error
         if found is None:
             raise
     return found

@@ -172,6 +172,26 @@ def read_labels_of(
     column = own if own in others.names else _column_of_names(opened, others)
     if column is not None:
         _refuse_other_order(opened.source, _names_of(opened), others, own, column)
+    elif (name := _column_of_others(opened, others, labels)) is not None:
+        first, other = next(_names_of(opened)), next(_texts_of(others, name))
+        warn(
+            f"no value of column {name} of {others.origin.path} is the name of a sample of "
+            f"{opened.source} ({other!r}, but {first!r}): they are taken row by row, so make sure "
+            "that both have the same order"
+        )
+    return found
+
+
+def _column_of_others(samples: Samples, others: Table, labels: str) -> str | None:
+    """Column that names other things than the samples: words that all differ, of no sample."""
+    names, found = set(_names_of(samples)), None
+    for column in others.names:
+        values = [] if labels.endswith(f":{column}") else list(_texts_of(others, column))
+        if names.intersection(values):
+            return None
+        differ = len(values) >= _FEWEST and len(set(values)) == len(values)
+        if found is None and differ and not any(map(is_number, values)):
+            found = column
     return found
 
 

@@ -192,6 +192,8 @@ def is_name_of_file(path: Place) -> bool:
 
 def describe(origin: Origin) -> SamplesFile | None:
     """Describe a file or a folder of samples; None if it is none. Few rows are read."""
+    if origin.is_text_folder:
+        origin = market.matrix_of_folder(origin) or origin
     own = format_of(origin)
     return None if own is None else own.describe(origin)
 

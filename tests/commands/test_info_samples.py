@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
 import sklearn.pipeline
 import sklearn.preprocessing
 from scipy.sparse import csc_array, save_npz
@@ -464,3 +465,13 @@ def test_columns_that_speak_against_a_class_are_named(run: Any, here: None) -> N
     assert np.all(np.diff(np.abs(first.weights)) <= 0)
     assert min(first.weights) < 0
     assert f"  for 0            {first.features[0]} +" in run("info", "m")[1]
+
+
+def test_folders_are_described_or_refused_as_what_they_are(run: Any, here: None) -> None:
+    """That of 10x Genomics, and one of nothing that is read as a whole."""
+    Path("tenx").mkdir()
+    scipy.io.mmwrite("tenx/matrix.mtx", csc_array(np.eye(4)))
+    assert "dhsk cv tenx/matrix.mtx --labels LABELS --out found" in run("info", "tenx")[1]
+    Path("genomes").mkdir()
+    Path("genomes/a.fasta").write_text(">a\nACGT\n")
+    assert "genomes is a folder of nothing that is read as one" in run("info", "genomes")[2]

@@ -119,6 +119,19 @@ def test_columns_of_most_names_and_of_other_numbers(run: Any, here: Path) -> Non
     ), said  # fmt: skip
 
 
+def test_ids_of_other_samples_are_told(run: Callable[..., tuple[int, str]], here: Path) -> None:
+    """Labels beside names that no sample has may be in another order; numbers say nothing."""
+    names = [f"s{k}" for k in range(40)]
+    rows = pd.DataFrame(np.load("x.npy")).rename(columns=str).assign(who=names)
+    rows.to_csv("t.csv", index=False)
+    words = "cv t.csv --labels y.csv:s --id-column who --kernel cosine --C 1 --folds 2 --overwrite"
+    for own, said in [(names, False), ([f"{n}.1" for n in names], True), (range(40), False)]:
+        pd.DataFrame({"id": own, "s": ["up", "down"] * 20}).to_csv("y.csv", index=False)
+        code, output = run(*words.split(), "--out", "o")
+        assert code == 0, output
+        assert ("no value of column id of y.csv is the name of a sample" in output) is said
+
+
 REFUSED = {
     "cv idle sigma": (
         "cv x.npy --labels y.txt --sigma 3 --out o",
