@@ -470,7 +470,7 @@ def test_columns_that_speak_against_a_class_are_named(run: Any, here: None) -> N
 def test_folders_are_described_or_refused_as_what_they_are(run: Any, here: None) -> None:
     """That of 10x Genomics, and one of nothing that is read as a whole."""
     Path("tenx").mkdir()
-    scipy.io.mmwrite("tenx/matrix.mtx", csc_array(np.eye(4)))
+    scipy.io.mmwrite("tenx/matrix.mtx", csc_array(np.eye(4) + np.eye(4, k=1)))
     assert "dhsk cv tenx/matrix.mtx --labels LABELS --out found" in run("info", "tenx")[1]
     Path("genomes").mkdir()
     Path("genomes/a.fasta").write_text(">a\nACGT\n")
