@@ -12,6 +12,7 @@ _OF_GROUPS: Final = frozenset(
     {
         "", "patient", "subject", "donor", "person", "participant", "individual", "animal",
         "specimen", "session", "group", "batch", "customer", "client", "user", "author", "speaker",
+        "mouse", "host", "family", "household",
     }
 )  # fmt: skip
 """Names of a column whose values are groups of samples, in lower case, without "id"."""
