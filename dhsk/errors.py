@@ -163,7 +163,7 @@ class ZeroRowsWarning(InputWarning):
     >>> warnings.simplefilter("error", dhsk.ZeroRowsWarning)
     >>> dhsk.hyperspherical_map([[0.0, 0.0], [1.0, 3.0]])
     Traceback (most recent call last):
-    dhsk.errors.ZeroRowsWarning: 1 of 2 samples of X are all zero: ...
+    dhsk.errors.ZeroRowsWarning: 1 of 2 samples of X are all zero ...
     """
 
 

@@ -69,7 +69,7 @@ def test_a_run_that_goes_on_writes_the_same_bytes(
     def interrupt(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    for place in ("write_predictions", "_rows"):
+    for place in ("write_predictions", "_columns"):
         with monkeypatch.context() as patch:
             patch.setattr(f"dhsk.validation.predictions.{place}", interrupt)
             assert run(*few, "cut")[0] == INTERRUPTED

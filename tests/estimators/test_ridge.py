@@ -40,7 +40,7 @@ def data(counts: Callable[[int, int], Any], rng: np.random.Generator) -> tuple[A
 @pytest.fixture
 def no_room(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Call it for matrices that do not fit; a limit is for the whole process, far above theirs."""
-    return lambda: monkeypatch.setattr("dhsk.execution.run.Run.room", 100_000)
+    return lambda: monkeypatch.setattr("dhsk.execution.run.Run.room", 200_000)
 
 
 def oracle(model: HeatKernelRidge, X: Any, y: Any, new: Any, weights: Any = None) -> Any:

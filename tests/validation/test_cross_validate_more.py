@@ -215,8 +215,8 @@ def bad_matrix(kind: str) -> Any:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("nan", "is nan at row 3, column 7"),
-        ("inf", "is inf at row 39, column 39"),
+        ("nan", "has the value nan at row 3, column 7"),
+        ("inf", "has the value inf at row 39, column 39"),
         ("asymmetric", "not symmetric: row (4, column 20|20, column 4) differs .* by 0.01"),
         ("not square", r"square, got \(40, 30\)"),
         ("vector", r"square, got \(40,\)"),

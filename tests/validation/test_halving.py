@@ -401,7 +401,7 @@ def test_low_rank_tries_the_kernels_of_exact_rounds() -> None:
 
 def test_a_wrong_name_is_refused() -> None:
     """With what there is."""
-    with pytest.raises(InputError, match="halving, full, got 'quick'"):
+    with pytest.raises(InputError, match="'halving' or 'full', but it is 'quick'"):
         dhsk.cross_validate(X, Y, search="quick")  # type: ignore[arg-type]
 
 
