@@ -145,5 +145,5 @@ def test_probabilities_sum_to_one_and_go_with_decisions() -> None:
 def test_another_name_is_refused() -> None:
     """Before any work."""
     X, y = digits(100, 3)
-    with pytest.raises(InputError, match='"ovo" or "ovr", got \'crammer\''):
+    with pytest.raises(InputError, match="'auto', 'ovo' or 'ovr', but it is 'crammer'"):
         dhsk.HeatSVC(multi_class="crammer").fit(X, y)  # type: ignore[arg-type]

@@ -72,8 +72,11 @@ def test_passes_memory_and_journal(
         ({"n_clusters": 0}, "n_clusters"),
         ({"n_clusters": 91}, "n_clusters=91 is above the number of samples, n_samples=90"),
         ({"n_init": 0}, "n_init"),
-        ({"assign_labels": [1, 2]}, r"must be 'kmeans' or 'cluster_qr', not \[1, 2\]"),
-        ({"assign_labels": "discretize"}, "must be 'kmeans' or 'cluster_qr', not 'discretize'"),
+        ({"assign_labels": [1, 2]}, r"must be 'kmeans' or 'cluster_qr', but it is \[1, 2\]"),
+        (
+            {"assign_labels": "discretize"},
+            "must be 'kmeans' or 'cluster_qr', but it is 'discretize'",
+        ),
     ],
 )
 def test_wrong_parameters_are_refused(topics: tuple[Any, Any], options: Any, words: str) -> None:

@@ -164,7 +164,7 @@ def test_of_kinds_that_are_not_the_best_one_way_goes_on() -> None:
 
 def test_another_name_is_refused() -> None:
     """Before any work."""
-    with pytest.raises(InputError, match='"auto", "ovo" or "ovr", got \'all\''):
+    with pytest.raises(InputError, match="'auto', 'ovo' or 'ovr', but it is 'all'"):
         grid(multi_class="all")
 
 
