@@ -72,8 +72,8 @@ def warn_of_zero_rows(found: list[tuple[str, int, int]]) -> None:
     counts = [f"{count:,} of {n:,} samples of {source}" for source, count, n in found if count]
     if counts:
         warn(
-            f"{' and '.join(counts)} are all zero (of texts and strings nothing is known): each "
-            "takes the same point, as near to every feature, which says little of its class; drop "
+            f"{' and '.join(counts)} are all zero (texts and strings: nothing in them is known): "
+            "each takes the same point, as near to every feature, which says little of its class; drop "
             "them, or refuse them in training with zero_rows='error' (--zero-rows error)",
             ZeroRowsWarning,
         )

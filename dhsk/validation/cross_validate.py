@@ -52,6 +52,10 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
+MOST_WEIGHTS: Final = 12
+"""Features that results name for each class."""
+
+
 @samples_first
 def cross_validate(
     G_or_X: Any,
@@ -265,10 +269,6 @@ def cross_validate(
         low_rank=low_rank, examined=examined, baselines=beside,
         seconds=_timings(runs.prepared, begin, fitted),
     )  # fmt: skip
-
-
-MOST_WEIGHTS: Final = 12
-"""Features that results name for each class."""
 
 
 def _places(output: Output) -> dict[str, Place | None]:

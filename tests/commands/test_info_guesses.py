@@ -373,10 +373,16 @@ def test_lines_of_pandas_say_where_it_is_missing(
     assert " in Python (after pip install pandas), then dhsk info" in run("info", "t.csv")[1]
 
 
+def some_texts(n: int) -> list[str]:
+    """Long ones of few words."""
+    rng = np.random.default_rng(0)
+    return [" ".join(rng.choice(["ball", "card", "disk", "engine"], 12)) for _ in range(n)]
+
+
 def test_dates_are_no_labels(run: Any, inside: None) -> None:
     """Of posts the subject is, whatever it is called; an empty column is no date."""
     rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(["ball", "card", "disk", "engine"], 12)) for _ in range(60)]
+    texts = some_texts(60)
     posts = pd.DataFrame({"date": "2020-01-01", "text": texts, "group": np.arange(60) % 12})
     posts.to_csv("posts.csv", index=False)
     out = run("info", "posts.csv")[1]
@@ -389,32 +395,23 @@ def test_dates_are_no_labels(run: Any, inside: None) -> None:
     assert "  empty    none: left out" in out
 
 
-def test_tickets_are_grouped_by_customer(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tickets_are_grouped_by_customer(run: Any, inside: None) -> None:
     """Not by the subject of a text, which replies share."""
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    words = [" ".join(rng.choice(["red", "green", "blue", "white"], 30)) for _ in range(200)]
     subjects, customers = [f"Re: {k // 4}" for k in range(200)], [f"c{k % 40}" for k in range(200)]
-    table = pd.DataFrame({"subject": subjects, "text": words, "customer": customers})
+    table = pd.DataFrame({"subject": subjects, "text": some_texts(200), "customer": customers})
     table.assign(topic=["u", "v"] * 100).to_csv("t.csv", index=False)
     out = run("info", "t.csv")[1]
     assert "--labels t.csv:topic --groups t.csv:customer" in out
 
 
-def test_what_a_search_refuses_is_told(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_search_refuses_is_told(run: Any, inside: None) -> None:
     """Infinite values, and texts and their labels that are not there."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.random((40, 3)), columns=["a", "b", "c"]).assign(y=["u", "v"] * 20)
     table.loc[3, "b"] = np.inf
     table.to_csv("x.csv", index=False)
     assert "infinite  b: refused, leave empty what is missing\n" in run("info", "x.csv")[1]
-    words = [" ".join(rng.choice(["red", "green", "blue", "white"], 30)) for _ in range(40)]
-    texts = pd.DataFrame({"text": words, "label": ["u", "v"] * 20})
+    texts = pd.DataFrame({"text": some_texts(40), "label": ["u", "v"] * 20})
     texts.loc[4, "text"], texts.loc[7, "label"] = None, None
     texts.to_csv("t.csv", index=False)
     texts.to_json("t.jsonl", orient="records", lines=True)
