@@ -73,7 +73,7 @@ def warn_of_zero_rows(found: list[tuple[str, int, int]]) -> None:
     if counts:
         warn(
             f"{' and '.join(counts)} are all zero (texts and strings: nothing in them is known): "
-            "each takes the same point, as near to every feature, which says little of its class; drop "
-            "them, or refuse them in training with zero_rows='error' (--zero-rows error)",
+            "each takes the same point, as near to every feature, which says little of its class; "
+            "drop them, or refuse them in training with zero_rows='error' (--zero-rows error)",
             ZeroRowsWarning,
         )
