@@ -24,18 +24,19 @@ from dhsk.commands.options import (
     KERNEL_OF_MAP,
     OF_COLUMNS,
     Cluster,
-    cluster_options,
     has_no_time,
     make_kernels,
     map_rows,
     name_by_looks,
     out_option,
+    shared_options,
 )
 from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, SEED
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.table import FIT, JUDGE, RUN, gathered, option
 from dhsk.costs import Cost
 from dhsk.errors import InputError, warn
+from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.run import Run
 from dhsk.execution.workers import computing
 from dhsk.gram import MeanDiscrepancy, compute_gram, maximum_mean_discrepancy
@@ -101,7 +102,7 @@ WAYS: Final = (
 @out_option.of(help="Results folder.")
 @gathered("ways", dict, *WAYS)
 @reading_options
-@cluster_options
+@shared_options
 @option("--overwrite", is_flag=True, group=RUN, help="Replace the results of another run in --out.")
 def compare(
     samples: str,
@@ -120,7 +121,8 @@ def compare(
     It runs in this process unless --cluster or --workers is given. The same command continues after
     an interrupt.
     """
-    begin, limit, journal = perf_counter(), cluster.limit, out / "fits"
+    begin, limit = perf_counter(), cluster.limit
+    journal = out / "fits" if cluster.part is None else None  # a part finds all that is done
     sets = _opened(samples, others, table)
     both: Samples = JoinedSamples.of(*sets)
     name_by_looks(ways, ways, both)
@@ -133,8 +135,10 @@ def compare(
         marks = [one.fingerprint for one in described]
         mark = blake2b("".join(marks).encode(), digest_size=16).hexdigest()
         check_earlier(out, settings, lambda: mark, table.words, overwrite=overwrite)
-        with made_folder(out), connected_if_asked(cluster) as client:
+        with made_folder(out), connected_if_asked(cluster, 0, out) as client:
             check_writable(out)
+            if isinstance(client, ArrayJob):
+                client.check("samples", mark)
             run = Run(limit, client, journal=journal, report=progress)
             say_cost_of(lambda: _cost(both, len(kernels), ways["permutations"], run))
             sizes = [one.n_samples for one in described]
@@ -155,8 +159,10 @@ def compare(
                 samples={"fingerprint": mark},
                 settings=settings,
             )
-            _write(out, result, both, found.witness)
-            remove_scratch(journal)
+            if cluster.writes:
+                _write(out, result, both, found.witness)
+            if journal is not None:
+                remove_scratch(journal)
     _say(out, result)
 
 
@@ -277,7 +283,7 @@ def _tested(
             sphere_map=chosen,
             zero_rows=ZeroRows(ways["zero_rows"]),  # they were warned of
             memory=run.memory,
-            scratch=scratch_in(run.journal),
+            scratch=None if run.journal is None else scratch_in(run.journal),
             progress=run.report,
         )
         return maximum_mean_discrepancy(

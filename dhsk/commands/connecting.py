@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import astuple
+from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 from urllib.request import ProxyHandler, build_opener
 
@@ -14,10 +17,13 @@ from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.resources import are_heavy
 from dhsk.execution.upstream import undisturbed, without_logs
+from dhsk.objects.places import Place
 from dhsk.verbosity import Verbosity, verbosity
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from dhsk.execution.array_job import ArrayJob
 
 CLOSING_SECONDS = 5.0
 """Most time to wait for the answers of a cluster at the end."""
@@ -62,17 +68,40 @@ def _close(client: "Client") -> None:
         client.close(timeout=CLOSING_SECONDS)
 
 
-def connected_if_asked(asked: Cluster, samples: int = 0) -> AbstractContextManager["Client | None"]:
+def connected_if_asked(
+    asked: Cluster, samples: int = 0, out: Place | None = None, *, one_pass: bool = False
+) -> "AbstractContextManager[Client | ArrayJob | None]":
     """Client of the cluster if an option names one or there are many samples; else None.
 
     `samples` is 0 for work that processes do no sooner. None too where these would leave less than
-    half of the memory to the work.
+    half of the memory to the work. With --part it is that part of an array job, which shares its
+    work beside `out`; of work in one pass the last part alone has all.
     """
     source = click.get_current_context().get_parameter_source("cluster")
     free = source is ParameterSource.DEFAULT and asked.workers is None
+    if asked.part is not None and out is not None:
+        if not free:
+            raise click.UsageError("--part needs no --cluster and no --workers: leave them out")
+        return _part_of_job(asked.part, out, last_reads=one_pass)
     if free and (samples < FEW or are_heavy(core_count(), asked.limit or memory_limit())):
         return nullcontext()
     return connected(asked)
+
+
+@contextmanager
+def _part_of_job(part: tuple[int, int], out: Place, *, last_reads: bool) -> "Iterator[ArrayJob]":
+    """One of the processes that share the work of this command."""
+    from dhsk.execution.array_job import ArrayJob
+    from dhsk.gram.storage.parts import parse_part
+
+    number, count = astuple(parse_part(part))
+    folder = out.with_name(f"{out.name}.parts")
+    job = ArrayJob(number, count, folder, partial(click.echo, err=True), last_reads)
+    given = click.get_current_context().params.items()
+    options = {name: str(value) for name, value in given if name != "part"}
+    job.check("options", [count, version("dhsk"), options])
+    yield job
+    job.end()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from dhsk.commands.parameters import WHOLE_NUMBERS, MapParameter, PlaceParameter
+from dhsk.commands.parameters import PART, WHOLE_NUMBERS, MapParameter, PlaceParameter
 from dhsk.commands.table import DATA, FIT, RUN, TableRow, gathered, option, rows_of
 from dhsk.devices import VARIABLE, device
 from dhsk.kernels import NAMED, TIME_SCALES, HeatKernel, Kernel, named_kernel, parameters_of
@@ -44,6 +44,12 @@ class Cluster:
     workers: int | None
     memory: str | None
     device: str | None = None
+    part: tuple[int, int] | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether this process writes the results: the first of several."""
+        return self.part is None or self.part[0] == 1
 
     @property
     def limit(self) -> int | None:
@@ -70,9 +76,7 @@ device_option = option(
     help=f"cuda for a GPU, or cpu. [default: {VARIABLE}, or cpu]",
 )
 
-cluster_options = gathered(
-    "cluster",
-    Cluster,
+_CLUSTER: Final = (
     option(
         "--cluster",
         group=RUN,
@@ -89,6 +93,21 @@ cluster_options = gathered(
     ),
     memory_option,
     device_option,
+)
+
+cluster_options = gathered("cluster", Cluster, *_CLUSTER)
+
+shared_options = gathered(
+    "cluster",
+    Cluster,
+    *_CLUSTER,
+    option(
+        "--part",
+        group=RUN,
+        type=PART,
+        help="Be one of several processes that share the work by a folder beside --out, such as "
+        "3/16. Start them all, as by an array job.",
+    ),
 )
 
 tile_options = gathered(

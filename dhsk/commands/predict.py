@@ -23,13 +23,14 @@ from dhsk.commands.inputs import (
     own_label_column,
     read_labels_of,
 )
-from dhsk.commands.options import KERNELS, Cluster, cluster_options, labels_option, out_option
+from dhsk.commands.options import KERNELS, Cluster, labels_option, out_option, shared_options
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import prediction_cost
 from dhsk.commands.table import DATA, gathered, option
 from dhsk.costs import Cost
 from dhsk.errors import InputError, warn
+from dhsk.execution.array_job import OthersPendingError
 from dhsk.execution.run import Run
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import Place, written
@@ -136,7 +137,7 @@ class _Target:
 @labels_option.of(help="FILE or FILE:COLUMN, to print the accuracy.")
 @gathered("columns", dict, PROBA, DECISION)
 @reading_options
-@cluster_options
+@shared_options
 def predict(
     model: Place,
     samples: str,
@@ -159,6 +160,8 @@ def predict(
 
     model = _model_in(model)
     target.check(columns, model, samples, labels)
+    if cluster.part is not None and target.into is not None:
+        raise click.UsageError("--part is for the table of --out: leave --into out")
     loaded = load_model(model)
     if columns["proba"] and not loaded.has_probabilities:
         line = _training_of(loaded, table, exact=isinstance(loaded, SvcModel))
@@ -176,9 +179,17 @@ def predict(
         return replace(found, disk=found.disk + copied)
 
     say_cost_of(cost)
-    with connected_if_asked(cluster) as client, show_progress() as progress:
-        options = Run(memory, client, report=progress)
-        right = _write_predictions(shown, opened, (target.out, column), truth, options)
+    places = target.out, column
+    try:
+        with (
+            connected_if_asked(cluster, 0, target.out, one_pass=True) as client,
+            show_progress() as progress,
+        ):
+            options = Run(memory, client, report=progress)
+            right = _write_predictions(shown, opened, places, truth, options)
+    except OthersPendingError:
+        say(f"this part is done: the one that ends last writes {target.out}")
+        return
     if truth is not None:
         say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
     target.say(samples)

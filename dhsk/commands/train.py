@@ -30,7 +30,6 @@ from dhsk.commands.options import (
     KERNEL_OF_MAP,
     LANDMARKS,
     Cluster,
-    cluster_options,
     has_no_time,
     labels_option,
     landmarks_in,
@@ -40,6 +39,7 @@ from dhsk.commands.options import (
     name_by_looks,
     out_option,
     rank_row,
+    shared_options,
 )
 from dhsk.commands.outcome import TreeMemory
 from dhsk.commands.parameters import SEED, PlaceParameter
@@ -108,7 +108,7 @@ FIT_ROWS: Final = rows_of(
 @gathered("fit", dict, *FIT_ROWS)
 @gathered("kernel", dict, *KERNEL_OF_MAP, *map_rows(*LEARNT))
 @reading_options
-@cluster_options
+@shared_options
 def train(
     samples: str,
     labels: str | None,
@@ -132,6 +132,8 @@ def train(
 
     check_out(out, samples, labels, what="a dhsk model", is_one=was_written_here)
     _check_rank(fit)
+    if cluster.part is not None and fit["rank"] is None:
+        raise click.UsageError("--part is for --rank: an exact SVM is fitted in one process")
     mapping = {name: kernel.pop(name) for name in ("sphere_map", "zero_rows")}
     opened = open_samples_of(samples, table, labels)
     if not opened.is_sparse:
@@ -147,14 +149,16 @@ def train(
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
     with (
         TreeMemory() as tree,
-        connected_if_asked(cluster, 0 if fit["store"] is None else len(y)) as client,
+        connected_if_asked(cluster, 0 if fit["store"] is None else len(y), out) as client,
     ):
         run = Run(cluster.limit, client, store=fit["store"])
         say_cost_of(lambda: _cost(opened, y, chosen, fit, run))
         counted = GappedSamples(opened)
-        _fit(estimator.set_params(client=client), counted, y, journal)
+        kept = journal if cluster.part is None else None  # a part finds all that is done
+        _fit(estimator.set_params(client=client), counted, y, kept)
         counted.warn()
-    estimator.save(out)
+        if cluster.writes:
+            estimator.save(out)
     for prefix in (NEWTON, LANDMARKS, EXACT):
         Checkpoint(journal, prefix).remove()
     remove_scratch(journal)
@@ -210,7 +214,9 @@ def _estimator(fit: dict[str, Any]) -> "HeatSVC | NystromSVC":
     return NystromSVC(fit["rank"], random_state=fit["seed"], **own, **landmarks_in(fit))
 
 
-def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: Place) -> None:
+def _fit(
+    estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: Place | None
+) -> None:
     """Fit with progress, and print warnings."""
     from sklearn.exceptions import ConvergenceWarning
 

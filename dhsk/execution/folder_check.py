@@ -10,6 +10,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 from dhsk.errors import InputError, StoreError
+from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.owner import holder_of
 from dhsk.objects.places import Place, check_writable, is_url, parse_place
 
@@ -50,14 +51,18 @@ def _unseen(place: Place) -> str:
 
 
 @contextmanager
-def shared_by_workers(client: "Client | None", place: Place) -> Iterator[None]:
+def shared_by_workers(client: "Client | ArrayJob | None", place: Place) -> Iterator[None]:
     """Check that all workers can use a store, also those that join while the context lasts.
 
     It is locked by `sole_writer_of`: the lock, which names the process, tells it from a store of
     the same name on the worker's own disk or on another server. Raises InputError that names the
     worker and what it lacks, before any task is submitted.
     """
-    if client is None or client.scheduler.address.startswith("inproc"):
+    if (
+        client is None
+        or isinstance(client, ArrayJob)
+        or client.scheduler.address.startswith("inproc")
+    ):
         yield
         return
     from dhsk.execution.plugins import Plugin, registered

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from dhsk.bars import Show, shown
+from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources
@@ -29,8 +30,8 @@ class Run:
     memory: int | None = None
     """Most bytes for all processes; None for half of the free memory, or that of the workers."""
 
-    client: "Client | None" = None
-    """Dask client; None for threads of this process."""
+    client: "Client | ArrayJob | None" = None
+    """Dask client, or a part of an array job; None for threads of this process."""
 
     store: Place | None = None
     """Place of Gram matrices; None to store none."""
@@ -51,7 +52,7 @@ class Run:
         progress: Show = None,
         *,
         memory: int | str | None = None,
-        client: "Client | None" = None,
+        client: "Client | ArrayJob | None" = None,
         store: str | Place | None = None,
         journal: str | Place | None = None,
         scratch: str | Place | None = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dhsk import systems
 from dhsk.errors import ClusterError, InputError
+from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.resources import CLIENT_BYTES, TASKS_PER_THREAD, Resources
 from dhsk.execution.settings import large_graphs, one_blas_thread
@@ -36,12 +37,14 @@ to 239 MB by its count, and a paused one that has nothing to give up waits for e
 REACH = 8
 """Windows of tasks that begin before the earliest one has ended, where results are in order."""
 
-_chosen: ContextVar["tuple[Client | None] | None"] = ContextVar("dhsk_client", default=None)
+_chosen: ContextVar["tuple[Client | ArrayJob | None] | None"] = ContextVar(
+    "dhsk_client", default=None
+)
 """Client of the call in progress in a tuple, (None,) for threads; None outside of calls."""
 
 
 @contextmanager
-def computing(client: "Client | None" = None) -> Iterator["Client | None"]:
+def computing(client: "Client | ArrayJob | None" = None) -> "Iterator[Client | ArrayJob | None]":
     """Fix where a call and all that it calls compute, with one BLAS thread everywhere.
 
     Yields the given client, else the current one of `distributed`, but not within a Dask task,
@@ -56,16 +59,16 @@ def computing(client: "Client | None" = None) -> Iterator["Client | None"]:
 
 
 @contextmanager
-def borrow_client(client: "Client | None") -> Iterator["Client | None"]:
+def borrow_client(client: "Client | ArrayJob | None") -> "Iterator[Client | ArrayJob | None]":
     """Yield a client as `computing` chooses it, with one BLAS thread on all of its workers.
 
     Raises InputError if it is no client, or was connected before this process was forked.
     """
-    if client is not None:
+    if client is not None and not isinstance(client, ArrayJob):
         _check(client)
     found = client or current_client()
-    if found is None:
-        yield None
+    if found is None or isinstance(found, ArrayJob):
+        yield found
         return
     from dhsk.execution.version_check import checked_versions
 
@@ -88,7 +91,7 @@ def _check(client: "Client") -> None:
         )
 
 
-def current_client() -> "Client | None":
+def current_client() -> "Client | ArrayJob | None":
     """Client of the call in progress, else the default one of `distributed`.
 
     A Dask task has no default client: if all tasks waited for others of their own workers, they
@@ -151,13 +154,13 @@ def _lift(prefix: str) -> None:
     forget_copies(prefix)
 
 
-def resources_of(client: "Client | None", memory: int | None = None) -> Resources:
+def resources_of(client: "Client | ArrayJob | None", memory: int | None = None) -> Resources:
     """Workers of a client, or threads of this process without one, and the memory of both.
 
     `memory` limits the bytes of the whole process tree; by default it is what the workers and this
     machine have. Raises ClusterError if the cluster has no workers.
     """
-    if client is None:
+    if client is None or isinstance(client, ArrayJob):
         return Resources(0, core_count(), memory or memory_limit())
     from dhsk.execution.health import workers_of
 
@@ -243,8 +246,10 @@ def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
             following += 1
 
 
-def executor_of(client: "Client | None", window: int) -> Executor:
+def executor_of(client: "Client | ArrayJob | None", window: int) -> Executor:
     """Executor of a client, or of threads of this process, with `window` tasks in flight."""
+    if isinstance(client, ArrayJob):
+        return client.executor(window)
     if client is not None:
         return Workers(client, window)
     return Threads(max(1, min(window, core_count())), window)
@@ -265,5 +270,4 @@ def current_executor() -> Iterator[Executor]:
             yield Threads(core_count())
             return
         with borrow_client(None) as client:
-            assert client is not None
-            yield Workers(client, TASKS_PER_THREAD * resources_of(client).threads)
+            yield executor_of(client, TASKS_PER_THREAD * resources_of(client).threads)

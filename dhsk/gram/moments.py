@@ -90,8 +90,8 @@ def moments(source: SourceOfTiles, tiling: Tiling, columns: FormVectors) -> list
     for parts, own, own_forms in over_groups(_of_group, source, tiling, arguments, kept.done, edge):
         for part, values in parts:
             sums[..., part] += values
-        so_far = map(_Spread._make, spreads.tolist())
-        spreads[:] = [one.joined(other) for one, other in zip(so_far, own, strict=True)]
+        pairs = zip(spreads.tolist(), own, strict=True)
+        spreads[:] = [_Spread(*one).joined(_Spread(*other)) for one, other in pairs]
         forms += own_forms
         kept.advance()
     return [

@@ -19,7 +19,7 @@ from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Executor, told_as
 from dhsk.execution.threads import Threads
-from dhsk.execution.workers import Workers, borrow_client, in_task
+from dhsk.execution.workers import borrow_client, executor_of, in_task
 from dhsk.gram.memory import product_bytes
 from dhsk.gram.row_map import RowMap
 from dhsk.models.fit_plan import PROCESS_BYTES
@@ -243,5 +243,4 @@ def _executor(run: Run, at_once: int) -> Iterator[Executor]:
             yield Threads(1 if in_task() else at_once)
         return
     with borrow_client(run.client) as borrowed:
-        assert borrowed is not None
-        yield Workers(borrowed, at_once)
+        yield executor_of(borrowed, at_once)

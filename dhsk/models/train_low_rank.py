@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from dhsk.arrays import Floats, blocks
+from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Share, require_room
@@ -91,7 +92,10 @@ def _plan(
         on_device = computed_on_device(samples, row_map, m)
         plan = plan_low_rank(rows, m, keys, run.allowance, on_device=on_device)
         return plan, plan.room
-    return None, min(solver_bytes(n, min(m, n), rows.itemsize, keys), own_room(None) // 4)
+    room = min(solver_bytes(n, min(m, n), rows.itemsize, keys), own_room(None) // 4)
+    if isinstance(run.client, ArrayJob):
+        room = run.client.agreed("room", lambda: room)
+    return None, room
 
 
 def columns_of(problem: Problem) -> Columns:

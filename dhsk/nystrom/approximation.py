@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
+from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count
 from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
-from dhsk.execution.workers import Workers
 from dhsk.gram.compute import gram_of
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -159,7 +159,9 @@ def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run, *, on_devi
     if run.client is not None:
         G = gram_of(samples, row_map, replace(run, store=None))
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
-        return in_folder(G, row_bytes, Workers(run.client, plan.at_once), on_device=on_device)
+        if isinstance(run.client, ArrayJob):
+            run.client.check("samples", G.header.fingerprints[0])
+        return in_folder(G, row_bytes, run.executor(plan.at_once), on_device=on_device)
     if plan.way == "samples read in every pass":
         return in_source(samples, row_map, plan.at_once, on_device=on_device)
     rows = row_map.all_of(samples, run, room=plan.need.total, threads=plan.at_once)
