@@ -126,13 +126,13 @@ def test_a_client_computes_unless_there_is_little_to_do(
     X, y = samples_of(400), np.arange(400) % 2
     model = dhsk.HeatSVC(tol=0.1).fit(X, y).set_params(client=client)
     asked = []
-    executor = module.Workers
+    executor = module.executor_of
 
     def watched(*arguments: Any) -> Any:
         asked.append(arguments[0])
         return executor(*arguments)
 
-    monkeypatch.setattr(module, "Workers", watched)
+    monkeypatch.setattr(module, "executor_of", watched)
     expected = model.predict(samples_of(N))
     assert asked == [client]
     model.predict(X[:50])
