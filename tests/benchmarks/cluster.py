@@ -3,6 +3,7 @@
 Run as ``python tests/benchmarks/cluster.py [SECTION ...]``; without sections all run.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,8 @@ N, DIM, TILE = 10_000, 393, 1024
 SMALL_TASKS, ROUNDS = 2_000, 5
 
 LIGHT_TASKS, LIGHT_PROCESSES = {2: 2_000, 64: 10_000, 256: 10_000}, 4
+
+MANY_WORKERS, MANY_TASKS, PLANNED = 1_000, (5_000, 50_000), 300
 
 LIGHT = """
 import asyncio, sys
@@ -132,13 +135,42 @@ def light(folder: Path) -> None:
             )
 
 
+def thousand(folder: Path) -> None:
+    """Share of their time that 1,000 workers wait, and the memory of scheduler and client.
+
+    Tasks sleep as long as those do that are planned: so that the scheduler has `PLANNED` a second.
+    """
+    seconds = MANY_WORKERS / PLANNED
+    with (
+        scheduler(folder) as (file, pid),
+        Client(scheduler_file=file, set_as_default=False) as client,
+        light_workers(client.scheduler.address, MANY_WORKERS),
+    ):
+        client.wait_for_workers(MANY_WORKERS)
+        executor = executor_of(client, TASKS_PER_THREAD * MANY_WORKERS)
+        for tasks in MANY_TASKS:
+            begin, clock, own = time.perf_counter(), spent_by(pid), time.process_time()
+            done = sum(1 for _ in executor.run(time.sleep, ((seconds,) for _ in range(tasks))))
+            taken = time.perf_counter() - begin
+            spent, own = spent_by(pid) - clock, time.process_time() - own
+            idle = 1 - done * seconds / (MANY_WORKERS * taken)
+            peaks = [psutil.Process(one).memory_info().rss / 1e9 for one in (pid, os.getpid())]
+            record("gram", f"{MANY_WORKERS:,} workers, {tasks:,} tasks, idle", 100 * idle, "%")
+            print(
+                f"  {done:,} tasks of {seconds:.1f} s in {taken:.0f} s, {idle:.1%} idle; scheduler "
+                f"{peaks[0]:.2f} GB, {1e3 * spent / done:.2f} ms a task; client {peaks[1]:.2f} GB, "
+                f"{1e3 * own / done:.2f} ms",
+                flush=True,
+            )
+
+
 def spent_by(pid: int) -> float:
     """Processor seconds of a process."""
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
 
 
-SECTIONS = {"tls": tls, "light": light}
+SECTIONS = {"tls": tls, "light": light, "thousand": thousand}
 
 if __name__ == "__main__":
     for section in parsed(parser_of(__doc__, SECTIONS)).sections or SECTIONS:

@@ -74,6 +74,25 @@ def test_a_model_of_samples_on_a_server_is_that_of_files(run: Any, url: ObjectPa
                 np.testing.assert_array_equal(there[name], here[name])
 
 
+@pytest.mark.slow(seconds=10)
+def test_parts_share_on_a_server(run: Any, start: Any, tmp_path: Path, url: ObjectPath) -> None:
+    """Processes without a folder in common make the model and the table of one."""
+    train = ["train", f"{url}/x.npy", "--labels", f"{url}/y.txt", "--rank", "20"]
+    assert run(*train, "--out", "here.dhsk", "--part", "1/1")[0] == DONE
+    words = [[*train, "--out", f"{url}/m.dhsk", "--part", f"{number}/2"] for number in (1, 2)]
+    processes = [start(tmp_path, part) for part in words]
+    said = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [DONE, DONE], said
+    assert (url / "m.dhsk").read_bytes() == Path("here.dhsk").read_bytes()
+    predict = ["predict", f"{url}/m.dhsk", f"{url}/x.npy", "--out"]
+    assert run(*predict, "here.csv")[0] == DONE
+    for number in (1, 2):
+        code, _, err = run(*predict, f"{url}/p.csv", "--part", f"{number}/2")
+        assert code == DONE, err
+    assert (url / "p.csv").read_bytes() == Path("here.csv").read_bytes()
+    assert not [name for name in url.sizes() if ".parts" in name]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [(), ("--rank", "10,20")])
 def test_scores_of_samples_on_a_server_are_those_of_files(

@@ -1,6 +1,7 @@
 """Array jobs: parts of a Gram matrix by tasks that do not talk to one another."""
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +65,33 @@ def test_array_makes_the_store(slurm: Slurm, tmp_path: Path, local_gram: dict[st
     assert last.finish() == ("COMPLETED", 0), last.log
     assert before.items() <= slurm.tiles_of(tmp_path / "a.gram").items()
     assert slurm.outcome_of(tmp_path / "a.gram") == local_gram
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_arrays_train_and_predict(slurm: Slurm, tmp_path: Path) -> None:
+    """Tasks make the model of one process, also if one is killed and one requeued meanwhile."""
+    slurm.make_counts(tmp_path, 20_000)
+    train = ("train", "counts.npy", "--labels", "labels.txt", "--rank", "60", "--time-scale", "1")
+    options = "--cpus-per-task=1", "--mem-per-cpu=900", str(SCRIPT)
+    array = slurm.submit("--array=1-3", *options, *train, "--out", "m", cwd=tmp_path)
+    slurm.await_that(lambda: list((tmp_path / "m.parts").glob("2-*.npz")), "second pass")
+    slurm.run("scancel", f"{array.number}_2")
+    slurm.run("scontrol", "requeue", f"{array.number}_3")
+    again = "--export=ALL,DHSK_PARTS=3", "--array=2", *options
+    second = slurm.submit(*again, *train, "--out", "m", cwd=tmp_path)
+    ended = [slurm.job(f"{array.number}_{task}", tmp_path).finish() for task in (1, 2, 3)]
+    assert [state for state, _ in ended] == ["COMPLETED", "CANCELLED", "COMPLETED"]
+    assert slurm.job(f"{second.number}_2", tmp_path).finish() == ("COMPLETED", 0)
+    one = [sys.executable, "-m", "dhsk", *train, "--out", "one", "--part", "1/1"]
+    subprocess.run(one, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "one").read_bytes()
+    assert not (tmp_path / "m.parts").exists()
+
+    predict = "predict", "m", "counts.npy", "--out"
+    array = slurm.submit("--array=1-3", *options, *predict, "p.csv", cwd=tmp_path)
+    for task in (1, 2, 3):
+        assert slurm.job(f"{array.number}_{task}", tmp_path).finish() == ("COMPLETED", 0)
+    whole = [sys.executable, "-m", "dhsk", *predict, "whole.csv"]
+    subprocess.run(whole, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
