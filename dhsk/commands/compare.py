@@ -3,7 +3,8 @@
 import csv
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -135,8 +136,7 @@ def compare(
         marks = [one.fingerprint for one in described]
         mark = blake2b("".join(marks).encode(), digest_size=16).hexdigest()
         check_earlier(out, settings, lambda: mark, table.words, overwrite=overwrite)
-        with made_folder(out), connected_if_asked(cluster, 0, out) as client:
-            check_writable(out)
+        with _made(out, cluster), connected_if_asked(cluster, 0, out) as client:
             if isinstance(client, ArrayJob):
                 client.check("samples", mark)
             run = Run(limit, client, journal=journal, report=progress)
@@ -164,6 +164,20 @@ def compare(
             if journal is not None:
                 remove_scratch(journal)
     _say(out, result)
+
+
+@contextmanager
+def _made(out: Place, cluster: Cluster) -> Iterator[None]:
+    """The folder of the results, if this process writes them.
+
+    Another part of several would remove it in the end, where it is empty yet.
+    """
+    if not cluster.writes:
+        yield
+        return
+    with made_folder(out):
+        check_writable(out)
+        yield
 
 
 def _opened(samples: str, others: str, table: Reading) -> tuple[Samples, Samples]:

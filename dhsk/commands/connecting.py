@@ -10,7 +10,10 @@ from urllib.request import ProxyHandler, build_opener
 
 import click
 from click.core import ParameterSource
+from click.exceptions import Exit
 
+from dhsk.commands.console import say
+from dhsk.commands.earlier_run import TABLES
 from dhsk.commands.options import Cluster
 from dhsk.costs import FEW
 from dhsk.errors import InputError, StoreMismatchError
@@ -99,7 +102,10 @@ def _part_of_job(part: tuple[int, int], out: Place, *, last_reads: bool) -> "Ite
     job = ArrayJob(number, count, folder, partial(click.echo, err=True), last_reads)
     given = click.get_current_context().params.items()
     options = {name: str(value) for name, value in given if name != "part"}
-    job.check("options", [count, version("dhsk"), options])
+    is_made = any(place.exists() for place in (out, out / TABLES[0]))
+    if not job.begin([count, version("dhsk"), options], is_made=is_made):
+        say(f"all parts have ended before, and made {out}: to run them again, remove {folder}")
+        raise Exit(0)
     yield job
     job.end()
 

@@ -38,6 +38,9 @@ TELL_SECONDS: Final = (10.0, 120.0)
 """Time after which a process says for whom it waits, at first and then again."""
 
 
+_ENDED: Final = "ended"
+"""Entry that stays where all processes have ended."""
+
 _ANOTHER: Final = (
     "{} began with something else than {} computes now: give all parts the same samples and "
     "options, also --memory, and remove {}"
@@ -66,6 +69,7 @@ class ArrayJob:
     """Whether only the process that ends last reads the results: a call of one pass."""
     status: ClassVar[str] = "running"
     _calls: Iterator[int] = field(default_factory=lambda: count(1))
+    _asked: Any = None
 
     def __str__(self) -> str:
         return f"part {self.number} of {self.count}"
@@ -73,7 +77,22 @@ class ArrayJob:
     @property
     def entries(self) -> Checkpoint:
         """Files of results, and what each process has said of itself."""
-        return Checkpoint(self.folder)
+        return Checkpoint(self.folder, "part-")
+
+    def begin(self, value: Any, *, is_made: bool) -> bool:
+        """Begin by what is asked for, of JSON; False if all processes of that have ended before.
+
+        One that is killed in its last moment is begun again when no other is there any more: then
+        what they made is there. Raises InputError if others were begun with something else.
+        """
+        ends = Checkpoint(self.folder)
+        if (last := ends.get(_ENDED, lambda kept: kept["of"])) is not None:
+            if is_made and last == value:
+                return False
+            ends.drop(_ENDED)
+        self._asked = value
+        self.check("options", value)
+        return True
 
     def executor(self, window: int) -> "SharedTasks":
         """Executor that has `window` tasks in flight."""
@@ -115,12 +134,13 @@ class ArrayJob:
         return self.awaited({1: name})[1]["first"]
 
     def end(self) -> None:
-        """Say that this process has ended; the last one removes the folder."""
-        self.entries.put(f"end-{self.number}", {}, {"ended": True})
-        if self.last_reads or all(
-            (self.folder / f"end-{number}.npz").exists() for number in self.numbers
-        ):
-            self.entries.remove()
+        """Say that this process has ended; the last one removes all but that they have."""
+        entries, own = self.entries, f"end-{self.number}"
+        entries.put(own, {}, {"ended": True})
+        ended = (entries.get(f"end-{number}", dict) is not None for number in self.numbers)
+        if self.last_reads or all(ended):
+            Checkpoint(self.folder).put(_ENDED, {}, {"of": self._asked})
+            entries.remove()
 
     @property
     def numbers(self) -> range:
@@ -308,7 +328,7 @@ def _results(job: ArrayJob, name: str, files: int) -> Iterator[Any]:
             if job.last_reads:  # the process that reads all has removed them
                 raise OthersPendingError
             raise StoreError(
-                f"{job.folder / f'{name}-{file}.npz'} is damaged or gone: run all again"
+                f"{job.folder / f'part-{name}-{file}.npz'} is damaged or gone: run all again"
             )
         structures = kept["results"]
         for structure in structures:

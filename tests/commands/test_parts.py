@@ -28,6 +28,11 @@ def samples(tmp_path: Path, counts: Any, rng: Any, monkeypatch: Any) -> None:
     Path("y.txt").write_text("\n".join(map(str, y)) + "\n")
 
 
+def left(folder: str) -> list[str]:
+    """Files of a folder that parts shared."""
+    return [file.name for file in Path(folder).iterdir()]
+
+
 def finished(processes: "list[subprocess.Popen[str]]") -> list[str]:
     """What processes print, all of which end well."""
     said = [process.communicate(timeout=120)[0] for process in processes]
@@ -45,7 +50,7 @@ def test_killed_part_of_a_training(run: Any, start: Any, tmp_path: Path) -> None
     rng = np.random.default_rng(os.getpid())  # other moments in every run
     for killed in (1, 0):
         begin = time.monotonic()
-        while not list(Path().glob(f"m.parts/[1-9]*-{killed + 1}.npz")):
+        while not list(Path().glob(f"m.parts/part-[1-9]*-{killed + 1}.npz")):
             assert time.monotonic() - begin < 60
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 0.3))
@@ -54,13 +59,15 @@ def test_killed_part_of_a_training(run: Any, start: Any, tmp_path: Path) -> None
         processes[killed] = start(tmp_path, parts[killed])
     finished(processes)
     assert Path("m").read_bytes() == Path("one").read_bytes()
-    assert not Path("m.parts").exists()
+    assert left("m.parts") == ["ended.npz"]
+    code, out, _ = run(*parts[1])  # killed in its last moment
+    assert code == DONE
+    assert "all parts have ended before, and made m: to run them again, remove m.parts" in out
 
 
 def test_part_of_other_options(run: Any) -> None:
     """A part with another C than an earlier one is refused, and leaves the others alone."""
     assert run(*TRAIN, "--out", "m", "--part", "1/1", "--C", "5")[0] == DONE
-    Path("m.parts").mkdir()
     code, _, err = run("predict", "m", "x.npy", "--out", "p.csv", "--part", "1/2")
     assert (code, err) == (DONE, "")
     code, _, err = run("predict", "m", "x.npy", "--out", "p.csv", "--proba", "--part", "2/2")
@@ -86,7 +93,7 @@ def test_last_part_writes_predictions(run: Any) -> None:
     assert code == DONE
     assert out.replace("p.csv", "whole.csv") == whole
     assert Path("p.csv").read_bytes() == Path("whole.csv").read_bytes()
-    assert not Path("p.csv.parts").exists()
+    assert left("p.csv.parts") == ["ended.npz"]
 
 
 @pytest.mark.slow(seconds=10)
@@ -98,7 +105,10 @@ def test_parts_compare(run: Any, start: Any, tmp_path: Path) -> None:
     one, two = (json.loads(Path(out, "results.json").read_text()) for out in ("one", "two"))
     assert {name for name in one if one[name] != two[name]} <= {"seconds", "created"}
     assert Path("two/witness.csv").read_bytes() == Path("one/witness.csv").read_bytes()
-    assert not Path("two.parts").exists()
+    assert left("two.parts") == ["ended.npz"]
+    code, out, _ = run(*parts[0])
+    assert code == DONE
+    assert "all parts have ended before, and made two" in out
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,11 @@ def run(one: ArrayJob, n: int = 40) -> list[Any]:
     return list(one.executor(2).run(work, tasks(n)))
 
 
+def names(folder: Path) -> list[str]:
+    """Files that processes share."""
+    return sorted(file.name for file in (folder / "out.parts").iterdir())
+
+
 @pytest.fixture(autouse=True)
 def counted() -> None:
     """No task has run."""
@@ -106,7 +111,7 @@ def test_passes_follow_each_other(tmp_path: Path) -> None:
         return total
 
     assert len(set(together(4, solve))) == 1
-    assert not (tmp_path / "out.parts").exists()  # the last one has removed it
+    assert names(tmp_path) == ["ended.npz"]  # the last one has removed the results
 
 
 def test_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +143,7 @@ def test_files_know_their_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     expected = list(job(tmp_path, 1, 1).executor(6).run(work, tasks()))
     folder = tmp_path / "out.parts"
     for name in ("1-1", *(f"1-1-{file}" for file in range(10, 40))):
-        (folder / f"{name}.npz").unlink()
+        (folder / f"part-{name}.npz").unlink()
     _done.clear()
     assert equal(list(job(tmp_path, 1, 1).executor(6).run(work, tasks())), expected)
     assert sorted(_done) == list(range(10, 40))
@@ -200,7 +205,32 @@ def test_last_one_reads(tmp_path: Path) -> None:
     found = run(last)
     assert [result[0] for result in found] == list(range(40))
     last.end()
-    assert not (tmp_path / "out.parts").exists()
+    assert names(tmp_path) == ["ended.npz"]
+
+
+def test_begun_after_the_end(tmp_path: Path) -> None:
+    """What was killed in its last moment does not wait for others that are gone."""
+    asked = {"C": "1"}
+
+    def ended(one: ArrayJob) -> None:
+        run(one, 4)
+        one.end()
+
+    def of(number: int) -> None:
+        one = job(tmp_path, number, 2)
+        assert one.begin(asked, is_made=False)
+        ended(one)
+
+    together(2, of)
+    assert not job(tmp_path, 1, 2).begin(asked, is_made=True)
+    late = job(tmp_path, 1, 2, last_reads=True)
+    assert late.begin(asked, is_made=False)  # it is no longer there: all is made anew
+    with pytest.raises(OthersPendingError):
+        run(late, 4)
+    assert job(tmp_path / "other", 1, 1).begin(asked, is_made=True)  # of another command
+    together(2, of)
+    assert job(tmp_path, 1, 2).begin({"C": "2"}, is_made=True)
+    assert "ended.npz" not in names(tmp_path)
 
 
 def test_waiting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,8 +251,8 @@ def test_waiting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_damaged_results_are_refused(tmp_path: Path) -> None:
     """A file that is damaged is an error, not another result."""
     run(job(tmp_path, 1, 1))
-    (tmp_path / "out.parts" / "1-1-0.npz").write_bytes(b"PK")
-    with pytest.raises(StoreError, match=r"1-1-0\.npz is damaged or gone"):
+    (tmp_path / "out.parts" / "part-1-1-0.npz").write_bytes(b"PK")
+    with pytest.raises(StoreError, match=r"part-1-1-0\.npz is damaged or gone"):
         run(job(tmp_path, 1, 1))
 
 
