@@ -30,6 +30,13 @@ LIGHT_TASKS, LIGHT_PROCESSES = {2: 2_000, 64: 10_000, 256: 10_000}, 4
 
 MANY_WORKERS, MANY_TASKS, PLANNED = 1_000, (5_000, 50_000), 300
 
+IDLE = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "5s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "30s",
+}
+"""What a worker does of itself, every few milliseconds: hundreds in one process would do no more."""
+
 LIGHT = """
 import asyncio, sys
 from distributed import Worker
@@ -98,10 +105,9 @@ def light_workers(address: str, count: int) -> Iterator[None]:
     """Workers that share a few processes: two cores could not run hundreds of their own."""
     processes = min(count, LIGHT_PROCESSES)
     command = [sys.executable, "-c", LIGHT, address, str(count // processes)]
-    started = [
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(processes)
-    ]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    own = os.environ | IDLE
+    started = [subprocess.Popen(command, env=own, **quiet) for _ in range(processes)]
     try:
         yield
     finally:
