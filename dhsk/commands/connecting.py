@@ -106,6 +106,7 @@ def _part_of_job(part: tuple[int, int], out: Place, *, last_reads: bool) -> "Ite
     if not job.begin([count, version("dhsk"), options], is_made=is_made):
         say(f"all parts have ended before, and made {out}: to run them again, remove {folder}")
         raise Exit(0)
+    job.tell(f"{job} shares its work in {folder}")
     yield job
     job.end()
 

@@ -35,7 +35,7 @@ IDLE = {
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "5s",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "30s",
 }
-"""What a worker does of itself, every few milliseconds: hundreds in one process would do no more."""
+"""What a worker does of itself every few milliseconds: hundreds in one process do nothing else."""
 
 LIGHT = """
 import asyncio, sys

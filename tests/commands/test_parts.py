@@ -69,7 +69,7 @@ def test_part_of_other_options(run: Any) -> None:
     """A part with another C than an earlier one is refused, and leaves the others alone."""
     assert run(*TRAIN, "--out", "m", "--part", "1/1", "--C", "5")[0] == DONE
     code, _, err = run("predict", "m", "x.npy", "--out", "p.csv", "--part", "1/2")
-    assert (code, err) == (DONE, "")
+    assert (code, err) == (DONE, "part 1 of 2 shares its work in p.csv.parts\n")
     code, _, err = run("predict", "m", "x.npy", "--out", "p.csv", "--proba", "--part", "2/2")
     assert code == BAD_INPUT
     code, _, err = run("predict", "m", "x.npy", "--out", "p.csv", "--decision", "--part", "2/2")
