@@ -94,7 +94,7 @@ def connected_if_asked(
 @contextmanager
 def _part_of_job(part: tuple[int, int], out: Place, *, last_reads: bool) -> "Iterator[ArrayJob]":
     """One of the processes that share the work of this command."""
-    from dhsk.execution.array_job import ArrayJob
+    from dhsk.execution.array_job import AllEndedError, ArrayJob
     from dhsk.gram.storage.parts import parse_part
 
     number, count = astuple(parse_part(part))
@@ -103,12 +103,14 @@ def _part_of_job(part: tuple[int, int], out: Place, *, last_reads: bool) -> "Ite
     given = click.get_current_context().params.items()
     options = {name: str(value) for name, value in given if name != "part"}
     is_made = any(place.exists() for place in (out, out / TABLES[0]))
-    if not job.begin([count, version("dhsk"), options], is_made=is_made):
+    try:
+        job.begin([count, version("dhsk"), options], is_made=is_made)
+        job.tell(f"{job} shares its work in {folder}")
+        yield job
+        job.end()
+    except AllEndedError:
         say(f"all parts have ended before, and made {out}: to run them again, remove {folder}")
-        raise Exit(0)
-    job.tell(f"{job} shares its work in {folder}")
-    yield job
-    job.end()
+        raise Exit(0) from None
 
 
 @contextmanager

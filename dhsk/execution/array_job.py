@@ -51,6 +51,10 @@ class OthersPendingError(Exception):
     """The tasks of this process are done, and another one will read all results."""
 
 
+class AllEndedError(Exception):
+    """All processes have ended, and what they make is there."""
+
+
 @dataclass(eq=False)
 class ArrayJob:
     """One of the processes that share the tasks of a call, in place of a Dask client.
@@ -79,20 +83,24 @@ class ArrayJob:
         """Files of results, and what each process has said of itself."""
         return Checkpoint(self.folder, "part-")
 
-    def begin(self, value: Any, *, is_made: bool) -> bool:
-        """Begin by what is asked for, of JSON; False if all processes of that have ended before.
+    def begin(self, value: Any, *, is_made: bool) -> None:
+        """Begin by what is asked for, of JSON; `is_made` says whether what it makes is there.
 
-        One that is killed in its last moment is begun again when no other is there any more: then
-        what they made is there. Raises InputError if others were begun with something else.
+        One that is killed in its last moment is begun again when the others are gone or about to
+        go: AllEndedError. Raises InputError if others were begun with something else.
         """
-        ends = Checkpoint(self.folder)
-        if (last := ends.get(_ENDED, lambda kept: kept["of"])) is not None:
-            if is_made and last == value:
-                return False
-            ends.drop(_ENDED)
         self._asked = value
+        if is_made:
+            self._refuse_to_wait()
+        Checkpoint(self.folder).drop(_ENDED)
+        self.entries.drop(f"end-{self.number}")  # it needs what the last one removes
         self.check("options", value)
-        return True
+
+    def _refuse_to_wait(self) -> None:
+        """Raise AllEndedError if all processes of the same have ended."""
+        last = Checkpoint(self.folder).get(_ENDED, lambda kept: kept["of"])
+        if last is not None and last == self._asked:
+            raise AllEndedError
 
     def executor(self, window: int) -> "SharedTasks":
         """Executor that has `window` tasks in flight."""
@@ -142,6 +150,13 @@ class ArrayJob:
             Checkpoint(self.folder).put(_ENDED, {}, {"of": self._asked})
             entries.remove()
 
+    def miss(self, name: str) -> None:
+        """Raise the error that says why a file of results is not there."""
+        if self.last_reads:  # the process that reads all has removed them
+            raise OthersPendingError
+        self._refuse_to_wait()
+        raise StoreError(f"{self.folder / f'part-{name}.npz'} is damaged or gone: run all again")
+
     @property
     def numbers(self) -> range:
         """Numbers of all processes."""
@@ -161,6 +176,7 @@ class ArrayJob:
                 return found
             if self.last_reads:
                 raise OthersPendingError
+            self._refuse_to_wait()
             if monotonic() - begin > told:
                 missing = [str(number) for number in names if number not in found]
                 more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
@@ -325,13 +341,9 @@ def _results(job: ArrayJob, name: str, files: int) -> Iterator[Any]:
     for file in range(files):
         kept = job.entries.get(f"{name}-{file}", dict)
         if kept is None:
-            if job.last_reads:  # the process that reads all has removed them
-                raise OthersPendingError
-            raise StoreError(
-                f"{job.folder / f'part-{name}-{file}.npz'} is damaged or gone: run all again"
-            )
-        structures = kept["results"]
-        for structure in structures:
+            job.miss(f"{name}-{file}")
+            return
+        for structure in kept["results"]:
             yield _unpacked(structure, kept)
 
 

@@ -105,9 +105,10 @@ def light_workers(address: str, count: int) -> Iterator[None]:
     """Workers that share a few processes: two cores could not run hundreds of their own."""
     processes = min(count, LIGHT_PROCESSES)
     command = [sys.executable, "-c", LIGHT, address, str(count // processes)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    own = os.environ | IDLE
-    started = [subprocess.Popen(command, env=own, **quiet) for _ in range(processes)]
+    none, own = subprocess.DEVNULL, os.environ | IDLE
+    started = [
+        subprocess.Popen(command, env=own, stdout=none, stderr=none) for _ in range(processes)
+    ]
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dhsk.errors import InputError, StoreError
-from dhsk.execution.array_job import ArrayJob, OthersPendingError
+from dhsk.execution.array_job import AllEndedError, ArrayJob, OthersPendingError
 from dhsk.execution.workers import computing, current_executor
 from dhsk.objects.places import Place, parse_place
 
@@ -208,29 +208,52 @@ def test_last_one_reads(tmp_path: Path) -> None:
     assert names(tmp_path) == ["ended.npz"]
 
 
+def ended(number: int, folder: Path) -> None:
+    """A process of two, from its beginning to its end."""
+    one = job(folder, number, 2)
+    one.begin({"C": "1"}, is_made=False)
+    run(one, 4)
+    one.end()
+
+
 def test_begun_after_the_end(tmp_path: Path) -> None:
     """What was killed in its last moment does not wait for others that are gone."""
-    asked = {"C": "1"}
-
-    def ended(one: ArrayJob) -> None:
-        run(one, 4)
-        one.end()
-
-    def of(number: int) -> None:
-        one = job(tmp_path, number, 2)
-        assert one.begin(asked, is_made=False)
-        ended(one)
-
-    together(2, of)
-    assert not job(tmp_path, 1, 2).begin(asked, is_made=True)
+    together(2, lambda number: ended(number, tmp_path))
+    with pytest.raises(AllEndedError):
+        job(tmp_path, 1, 2).begin({"C": "1"}, is_made=True)
     late = job(tmp_path, 1, 2, last_reads=True)
-    assert late.begin(asked, is_made=False)  # it is no longer there: all is made anew
+    late.begin({"C": "1"}, is_made=False)  # it is no longer there: all is made anew
     with pytest.raises(OthersPendingError):
         run(late, 4)
-    assert job(tmp_path / "other", 1, 1).begin(asked, is_made=True)  # of another command
-    together(2, of)
-    assert job(tmp_path, 1, 2).begin({"C": "2"}, is_made=True)
+    late.begin({"C": "1"}, is_made=True)
+    together(2, lambda number: ended(number, tmp_path))
+    job(tmp_path, 1, 2).begin({"C": "2"}, is_made=True)  # another command
     assert "ended.npz" not in names(tmp_path)
+
+
+def test_begun_while_the_last_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even if the last one removes what it is about to read."""
+    monkeypatch.setattr("dhsk.execution.array_job.FILE_BYTES", 1)
+    first, again, last = job(tmp_path, 1, 2), job(tmp_path, 1, 2), job(tmp_path, 2, 2)
+
+    def both(number: int) -> None:
+        one = (first, last)[number - 1]
+        one.begin({"C": "1"}, is_made=False)
+        run(one, 4)
+
+    together(2, both)
+    first.end()
+    again.begin({"C": "1"}, is_made=True)  # its results are there, and it needs those of the last
+    last.end()
+    assert "ended.npz" not in names(tmp_path)
+    results = again.executor(1).run(work, tasks(4))
+    assert next(results)[0] == 0
+    first.end()  # as if the last one had not seen that the first began again
+    last.end()
+    with pytest.raises(AllEndedError):
+        next(results)
+    with pytest.raises(AllEndedError):
+        run(again, 4)
 
 
 def test_waiting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
