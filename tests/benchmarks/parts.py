@@ -69,7 +69,8 @@ def in_parts(words: list[str], folder: Path, count: int) -> tuple[float, int]:
 def said(what: str, one: float, found: tuple[float, int], count: int, *, same: bool) -> None:
     """Print and record what a section found."""
     seconds, kills = found
-    record("interruption", f"{what}, {count} parts", seconds, "s", {"one process": one}, runs=kills)
+    named = f"{what}, {count} processes on two cores, some killed"
+    record("interruption", named, seconds, "s", {"one process": one}, runs=kills)
     print(
         f"  {what}: {count} processes {seconds:.0f} s, {kills} of them killed; one process "
         f"{one:.0f} s; {'the same bits' if same else 'OTHER BITS'}",
