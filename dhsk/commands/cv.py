@@ -31,9 +31,9 @@ from dhsk.commands.inputs import (
     open_samples_of,
     open_source,
     own_label_column,
-    read_labels_of,
     say_predict,
 )
+from dhsk.commands.labelled import read_labels_of
 from dhsk.commands.options import (
     Cluster,
     cluster_options,

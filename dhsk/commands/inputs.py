@@ -2,10 +2,8 @@
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
-from operator import eq
 from pathlib import Path
 from typing import Final
 
@@ -22,13 +20,11 @@ from dhsk.samples import AnyVectorizer, Samples, Spectrum, Vectorizer, is_gram_s
 from dhsk.samples.arrow import ARROW, read_schema
 from dhsk.samples.csv_tables import TableSamples
 from dhsk.samples.delimited import TABLES, read_columns
-from dhsk.samples.dialect import is_number
 from dhsk.samples.json_lines import JSONL
-from dhsk.samples.labels import Labels, read_labels
 from dhsk.samples.names import listed
 from dhsk.samples.paths import Origin
 from dhsk.samples.svmlight import SVMLIGHT
-from dhsk.samples.tables import HEAD, Table
+from dhsk.samples.tables import Table
 from dhsk.samples.text_folder import TEXT_FILES
 from dhsk.units import counted
 from dhsk.verbosity import Verbosity, verbosity
@@ -90,11 +86,11 @@ def open_samples_of(
 def names_in_table(source: str, table: Reading) -> Sequence[str] | None:
     """Columns of samples that are a table; None of others."""
     origin = Origin.of(source)
-    found = None if origin.key is not None else _table_at(origin, table)
+    found = None if origin.key is not None else table_at(origin, table)
     return None if found is None else tuple(n for n in found.names if n != found.index)
 
 
-def _table_at(origin: Origin, table: Reading) -> Table | None:
+def table_at(origin: Origin, table: Reading) -> Table | None:
     """The named columns of a file; None if it has none."""
     if origin.is_folder or origin.suffix not in OF_COLUMNS:
         return None
@@ -139,154 +135,6 @@ def label_source(labels: str | None, source: str) -> str:
     if labels is None and source.lower().endswith(TEXT_FILES):
         raise click.UsageError(f"{source} holds the samples: name the labels with --labels FILE")
     return labels or source
-
-
-def read_labels_of(
-    opened: GramMatrix | Samples, labels: str, table: Reading, *, min_classes: int = 2
-) -> Labels:
-    """Labels or groups of samples, FILE or FILE:COLUMN; InputError if those are of other samples.
-
-    Labels go row by row: a table of them that has the samples' names, or a column of the samples'
-    table that names them, has them in the same order.
-    """
-    n, dim = opened.shape
-    try:
-        found = read_labels(labels, n, min_classes=min_classes, header=table.header)
-    except InputError as error:
-        if n == dim or isinstance(opened, GramMatrix) or not _are_so_many(labels, dim, table):
-            raise
-        raise InputError(f"{error}. {_transposed(opened, table.id_column)}") from error
-    if not isinstance(opened, Samples) or own_label_column(opened.source, labels):
-        return found
-    others = _table_at(Origin.of(labels), table)
-    if others is None:
-        return found
-    if opened.each_id() is None:
-        rows: Table | None = getattr(opened, "table", None)
-        column = None if rows is None else _shared_names(opened, rows, others)
-        if rows is not None and column is not None:
-            names = _texts_of(rows, column)
-            _refuse_other_order(opened.source, names, others, column, column)
-        return found
-    own = table.id_column
-    column = own if own in others.names else _column_of_names(opened, others)
-    if column is not None:
-        _refuse_other_order(opened.source, _names_of(opened), others, own, column)
-    elif (name := _column_of_others(opened, others, labels)) is not None:
-        first, other = next(_names_of(opened)), next(_texts_of(others, name))
-        warn(
-            f"no value of column {name} of {others.origin.path} is the name of a sample of "
-            f"{opened.source} ({other!r}, but {first!r}): they are taken row by row, so make sure "
-            "that both have the same order"
-        )
-    return found
-
-
-def _column_of_others(samples: Samples, others: Table, labels: str) -> str | None:
-    """Column that names other things than the samples: words that all differ, of no sample."""
-    names, found = set(_names_of(samples)), None
-    for column in others.names:
-        values = [] if labels.endswith(f":{column}") else list(_texts_of(others, column))
-        if names.intersection(values):
-            return None
-        differ = len(values) >= _FEWEST and len(set(values)) == len(values)
-        if found is None and differ and not any(map(is_number, values)):
-            found = column
-    return found
-
-
-def _shared_names(samples: Samples, rows: Table, others: Table) -> str | None:
-    """Column of two tables, no feature, that seems to name samples that both have; None if none."""
-    for name in others.names:
-        if name not in rows.names or name in (samples.feature_names or ()):
-            continue
-        own = list(_texts_of(rows, name))
-        values = list(_texts_of(others, name))
-        if len(own) >= _FEWEST and _are_same(own, values):
-            return name
-    return None
-
-
-_FEWEST: Final = 10
-"""Least number of different values that name samples."""
-
-
-def _are_so_many(labels: str, number: int, table: Reading) -> bool:
-    try:
-        return len(read_labels(labels, number, min_classes=1, header=table.header)) == number
-    except InputError:
-        return False
-
-
-def _transposed(samples: Samples, ids: str | None) -> str:
-    """Words for samples with as many features as there are labels, and ids in a column."""
-    said = f"{samples.source} has {samples.shape[1]:,} features: if these are the samples, which"
-    if not isinstance(samples, TableSamples):
-        return f"{said} must be rows, transpose them"
-    index = (
-        []
-        if ids in (None, samples.table.index)
-        else [f"index_col={samples.table.position(str(ids))}"]
-    )
-    way = f"{samples.table.in_pandas(*index)}.T.to_csv(OTHER)"
-    return f"{said} must be rows, transpose the table, as {way} does"
-
-
-def _refuse_other_order(
-    source: str, names: Iterator[str], others: Table, own: str | None, column: str
-) -> None:
-    """InputError if the column of names of another table is not that of samples, called `own`."""
-    pairs = zip(names, _texts_of(others, column), strict=False)
-    for row, (name, other) in enumerate(pairs):
-        if name != other:
-            of_own = "" if own is None else f" by column {own}"
-            of_other = "" if own == column else f" by column {column}"
-            raise InputError(
-                f"row {row} (counted from 0) of {source} is {name!r}{of_own}, but of "
-                f"{others.origin.path} it is {other!r}{of_other}: labels and groups go row by row, "
-                "so sort both alike, as .loc of pandas does"
-            )
-
-
-def _column_of_names(samples: Samples, others: Table) -> str | None:
-    """Column that has the names of samples in another order, or most of them; None if none has.
-
-    First rows are compared first: names are read at once only where such a column is likely.
-    """
-    first = list(islice(_names_of(samples), HEAD))
-    head = {name: [str(v).strip() for v in values] for name, values in others.head().items()}
-    for name, values in head.items():
-        alike = bool(values) and values == first[: len(values)]
-        if alike and all(map(eq, _names_of(samples), _texts_of(others, name))):
-            return None
-    distinct = {name: set(v) for name, v in head.items() if len(set(v)) == len(v)}
-    known = set[str]().union(*distinct.values()).intersection(_names_of(samples))
-    likely = [name for name, values in distinct.items() if _has_most(values, known)]
-    names = list(_names_of(samples)) if likely else []
-    return next((name for name in likely if _are_same(names, list(_texts_of(others, name)))), None)
-
-
-def _names_of(samples: Samples) -> Iterator[str]:
-    return samples.each_id() or iter(())
-
-
-def _texts_of(table: Table, column: str) -> Iterator[str]:
-    return map(str, table.values(column))
-
-
-def _has_most(values: Set[str], known: Set[str]) -> bool:
-    return 2 * len(values & known) > len(values)
-
-
-def _are_same(names: list[str], others: list[str]) -> bool:
-    """Whether others are the names in another order, or most of them; each is there once.
-
-    Numbers are names where all are the same: two tables count their rows from 0 and from 1.
-    """
-    known, found = set(names), set(others)
-    if len(known) < len(names) or len(found) < len(others):
-        return False
-    return known == found or (_has_most(found, known) and not all(map(is_number, known)))
 
 
 def labels_of_test(test: str, source: str, labels: str | None) -> str | None:

@@ -8,7 +8,8 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.console import hint, hint_next, kernel_words, print_pairs, say, say_json
-from dhsk.commands.inputs import open_samples_of, own_label_column, read_labels_of
+from dhsk.commands.inputs import open_samples_of, own_label_column
+from dhsk.commands.labelled import read_labels_of
 from dhsk.commands.options import (
     device_option,
     has_no_time,

@@ -21,8 +21,8 @@ from dhsk.commands.inputs import (
     names_in_table,
     open_samples_of,
     own_label_column,
-    read_labels_of,
 )
+from dhsk.commands.labelled import read_labels_of
 from dhsk.commands.options import KERNELS, Cluster, labels_option, out_option, shared_options
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.commands.reading import Reading, reading_options

@@ -22,9 +22,9 @@ from dhsk.commands.inputs import (
     check_out,
     label_source,
     open_samples_of,
-    read_labels_of,
     say_predict,
 )
+from dhsk.commands.labelled import read_labels_of
 from dhsk.commands.options import (
     DTYPES,
     KERNEL_OF_MAP,

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -81,14 +82,31 @@ def read_labels(
     """
     if not isinstance(source, str | os.PathLike):
         return check_labels(source, n_samples, min_classes=min_classes)
+    labels = _read(source, n_samples, header)
+    if isinstance(labels, list):
+        labels = _numbers_or_text(labels)
+    return check_labels(labels, n_samples, str(Origin.of(source)), min_classes=min_classes)
+
+
+def labels_of_rows(
+    source: str, rows: Sequence[int], *, min_classes: int = 2, header: bool | None = None
+) -> Labels:
+    """Labels as `read_labels` reads them, of some rows of a table, in any order."""
+    labels = _read(source, len(rows), header)
+    if isinstance(labels, list):
+        labels = _numbers_or_text([labels[row] for row in rows])
+    else:
+        labels = np.asarray(labels)[rows]
+    return check_labels(labels, len(rows), str(Origin.of(source)), min_classes=min_classes)
+
+
+def _read(source: str | os.PathLike[str], n_samples: int, header: bool | None) -> Any:
+    """Labels of all rows of a file, unchecked."""
     origin = Origin.of(source)
     own = format_of(origin)
     if own is None or own.labels is None:
         refuse_unknown(origin, "labels", (each for each in FORMATS if each.labels is not None))
-    labels = own.labels(origin, Asked(header=header, n_samples=n_samples))
-    if isinstance(labels, list):
-        labels = _numbers_or_text(labels)
-    return check_labels(labels, n_samples, str(origin), min_classes=min_classes)
+    return own.labels(origin, Asked(header=header, n_samples=n_samples))
 
 
 def check_labels(

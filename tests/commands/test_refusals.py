@@ -11,7 +11,6 @@ from typing import Any
 
 import h5py
 import numpy as np
-import pandas as pd
 import pytest
 import zarr
 from scipy.sparse import csr_array, save_npz
@@ -53,83 +52,6 @@ def run(capfd: Any) -> Callable[..., tuple[int, str]]:
         return ended.value.code, captured.out + captured.err
 
     return command
-
-
-@pytest.mark.parametrize("command", ["cv", "train"])
-@pytest.mark.parametrize("made", ["csv", "parquet"])
-def test_labels_of_other_samples_are_refused(run: Any, here: Path, command: str, made: str) -> None:
-    """Labels go row by row: a table of them with the same ids in another order is no help."""
-    table = pd.DataFrame(np.load("x.npy"), columns=[f"f{k}" for k in range(12)])
-    table.insert(0, "id", [f"s{k}" for k in range(40)])
-    table.to_csv("x.csv", index=False)
-    labels = pd.DataFrame({"id": table["id"], "status": ["up", "down"] * 20})
-    write = {"csv": lambda t, to: t.to_csv(to, index=False), "parquet": pd.DataFrame.to_parquet}
-    words = [command, "x.csv", "--id-column", "id", "--labels", f"y.{made}:status", "--out", "o"]
-    words += ["--kernel", "linear", "--C", "1"]
-    write[made](labels.sample(frac=1, random_state=0), f"y.{made}")
-    code, said = run(*words)
-    assert code == BAD_INPUT
-    assert "row 0 (counted from 0) of x.csv is 's0' by column id, but of y." in said
-    write[made](labels, f"y.{made}")
-    assert run(*words)[0] == 0
-
-
-def _named_samples(names: list[str]) -> None:
-    """Samples x.csv and x.h5ad, with names in the column SampleID and the index of obs."""
-    table = pd.DataFrame(np.load("x.npy"), columns=[f"f{k}" for k in range(12)], index=names)
-    table.rename_axis("SampleID").to_csv("x.csv")
-    with h5py.File("x.h5ad", "w") as file:
-        file["X"], file["obs/_index"] = table.to_numpy(), names
-        file["obs"].attrs["_index"] = "_index"
-
-
-@pytest.mark.parametrize("samples", ["x.csv --id-column SampleID", "x.h5ad"])
-@pytest.mark.parametrize("column", ["#SampleID", "cell", ""])
-@pytest.mark.parametrize("where", ["--labels y.csv:status", "--labels y.txt --groups y.csv:status"])
-def test_names_in_any_column_are_compared(
-    run: Any, here: Path, samples: str, column: str, where: str
-) -> None:
-    """Whatever the column of names is called; in the order of the samples all is well."""
-    names = [f"s{k}" for k in range(60, 100)]
-    _named_samples(names)
-    words = ["cv", *f"{samples} {where} --folds 2 --kernel linear --C 1 --out o".split()]
-    labels = pd.DataFrame({"status": ["up", "down"] * 20}, index=names).rename_axis(column)
-    labels["age"] = np.arange(40.0)[::-1]
-    labels.sample(frac=1, random_state=0).to_csv("y.csv")
-    code, said = run(*words)
-    by = f"by column {column or 'Unnamed: 0'}: labels and groups go row by row, so sort both"
-    assert (code, "is 's60'" in said, by in said) == (BAD_INPUT, True, True), said
-    labels.to_csv("y.csv")
-    assert run(*words)[0] == 0
-
-
-def test_columns_of_most_names_and_of_other_numbers(run: Any, here: Path) -> None:
-    """Most names but not all are those of other samples; numbers from 1 and from 0 are rows."""
-    words = "train x.csv --id-column SampleID --labels y.csv:s --kernel linear --C 1 --out o"
-    for name, code in (("p{}", BAD_INPUT), ("{}", 0)):
-        _named_samples([name.format(k) for k in range(40)])
-        names = [name.format(k) for k in range(1, 41)]
-        pd.DataFrame({"who": names, "s": ["up", "down"] * 20}).to_csv("y.csv", index=False)
-        assert run(*words.split())[0] == code
-    numbers = np.random.default_rng(0).permutation(40)
-    pd.DataFrame({"who": numbers, "s": ["up", "down"] * 20}).to_csv("y.csv", index=False)
-    code, said = run(*words.split())
-    assert (code, f"is '0' by column SampleID, but of y.csv it is '{numbers[0]}'" in said) == (
-        BAD_INPUT, True,
-    ), said  # fmt: skip
-
-
-def test_ids_of_other_samples_are_told(run: Callable[..., tuple[int, str]], here: Path) -> None:
-    """Labels beside names that no sample has may be in another order; numbers say nothing."""
-    names = [f"s{k}" for k in range(40)]
-    rows = pd.DataFrame(np.load("x.npy")).rename(columns=str).assign(who=names)
-    rows.to_csv("t.csv", index=False)
-    words = "cv t.csv --labels y.csv:s --id-column who --kernel cosine --C 1 --folds 2 --overwrite"
-    for own, said in [(names, False), ([f"{n}.1" for n in names], True), (range(40), False)]:
-        pd.DataFrame({"id": own, "s": ["up", "down"] * 20}).to_csv("y.csv", index=False)
-        code, output = run(*words.split(), "--out", "o")
-        assert code == 0, output
-        assert ("no value of column id of y.csv is the name of a sample" in output) is said
 
 
 REFUSED = {

@@ -1,0 +1,150 @@
+"""Labels and groups in tables are taken by the names of the samples, where they have names."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+from dhsk.__main__ import BAD_INPUT, DONE
+
+Run = Callable[..., tuple[int, str, str]]
+
+LABELS = ["up", "down"] * 20
+LINEAR = "--kernel linear --C 1"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A current folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def write_samples(names: list[str]) -> None:
+    """Samples x.csv and x.h5ad, with names in the column SampleID and the index of obs."""
+    X = np.random.default_rng(0).poisson(2.0, (40, 12)) + 1.0
+    X[::2, :4] += 2
+    table = pd.DataFrame(X, columns=[f"f{k}" for k in range(12)], index=names)
+    table.rename_axis("SampleID").to_csv("x.csv")
+    with h5py.File("x.h5ad", "w") as file:
+        file["X"], file["obs/_index"] = table.to_numpy(), names
+        file["obs"].attrs["_index"] = "_index"
+
+
+def labels_of(names: list[str], column: str = "id") -> pd.DataFrame:
+    """Labels in the order of the samples, and a column of numbers that all differ."""
+    made = pd.DataFrame({"status": LABELS, "age": np.arange(40.0)[::-1]}, index=names)
+    return made.rename_axis(column)
+
+
+def stored() -> dict[str, bytes]:
+    """Arrays of a model, without notes such as of its memory."""
+    with np.load("m") as file:
+        return {name: file[name].tobytes() for name in file.files if name != "header"}
+
+
+def model(run: Run, words: str) -> dict[str, bytes]:
+    """The model of a training."""
+    code, _, err = run("train", *words.split(), *LINEAR.split(), "--out", "m")
+    assert code == DONE, err
+    return stored()
+
+
+NAMES = [f"s{k}" for k in range(60, 100)]
+
+
+@pytest.mark.parametrize("samples", ["x.csv --id-column SampleID", "x.h5ad"])
+@pytest.mark.parametrize("column", ["#SampleID", "cell", "SampleID", ""])
+def test_any_order_makes_the_same_model(run: Run, samples: str, column: str) -> None:
+    """Whatever the column of names is called; also where there are rows of other samples."""
+    write_samples(NAMES)
+    labels = labels_of(NAMES, column)
+    labels.to_csv("y.csv")
+    expected = model(run, f"{samples} --labels y.csv:status")
+    mixed = labels.sample(frac=1, random_state=0)
+    mixed.to_csv("y.csv")
+    assert model(run, f"{samples} --labels y.csv:status") == expected
+    others = labels_of([f"other{k}" for k in range(40)], column).assign(status="")
+    pd.concat([others.iloc[:30], mixed, others.iloc[30:]]).to_csv("y.csv")
+    words = f"train {samples} --labels y.csv:status {LINEAR} --out m"
+    code, _, err = run(*words.split())
+    assert (code, stored()) == (DONE, expected), err
+    taken = f"dhsk: rows of y.csv are taken by column {column or 'Unnamed: 0'}"
+    assert f"{taken}, and 40 rows of others left out" in err
+
+
+def test_parquet_and_groups(run: Run) -> None:
+    """Groups of a grid, and labels in another format."""
+    write_samples(NAMES)
+    labels = labels_of(NAMES).assign(donor=np.arange(40) // 3).reset_index()
+    rows = []
+    for table in (labels, labels.sample(frac=1, random_state=0)):
+        table.to_parquet("y.parquet")
+        words = "cv x.h5ad --labels y.parquet:status --groups y.parquet:donor --folds 2"
+        code, _, err = run(*words.split(), *LINEAR.split(), "--out", "o", "--overwrite")
+        assert code == DONE, err
+        rows.append(Path("o/predictions.csv").read_text())
+    assert rows[0] == rows[1]
+
+
+def test_true_labels_of_predictions(run: Run) -> None:
+    """The accuracy of a prediction is by names, too."""
+    write_samples(NAMES)
+    labels_of(NAMES).sample(frac=1, random_state=0).to_csv("y.csv")
+    model(run, "x.csv --id-column SampleID --labels y.csv:status")
+    words = "predict m x.csv --id-column SampleID --labels y.csv:status --out p.csv"
+    code, out, err = run(*words.split())
+    predicted = pd.read_csv("p.csv")
+    right = int((predicted["label"] == LABELS).sum())
+    assert (code, predicted["id"].tolist()) == (DONE, NAMES), err
+    assert f"{right} of 40 labels are right" in out
+
+
+def test_names_that_are_missing_or_twice(run: Run) -> None:
+    """What has no label, or two, is named with how many there are."""
+    write_samples(NAMES)
+    labels = labels_of(NAMES)
+    words = f"train x.csv --id-column SampleID --labels y.csv:status {LINEAR} --out m".split()
+    labels.iloc[3:].to_csv("y.csv")
+    code, _, err = run(*words)
+    assert code == BAD_INPUT
+    assert "3 samples of x.csv, the first is 's60', have no row in y.csv by column id" in err
+    pd.concat([labels, labels.iloc[:1]]).rename_axis("SampleID").to_csv("y.csv")
+    code, _, err = run(*words)
+    assert code == BAD_INPUT
+    assert "rows 0 and 40 (counted from 0) of y.csv are both 's60' by column SampleID" in err
+
+
+def test_numbers_are_names_where_all_are_the_same(run: Run) -> None:
+    """Two tables count their rows from 0 and from 1: these go row by row."""
+    write_samples([str(k) for k in range(40)])
+    words = "x.csv --id-column SampleID --labels y.csv:status"
+    labels_of([str(k) for k in range(1, 41)], "who").to_csv("y.csv")
+    expected = model(run, words)
+    labels_of([str(k) for k in range(40)], "who").sample(frac=1, random_state=0).to_csv("y.csv")
+    assert model(run, words) == expected
+
+
+def test_tables_that_share_a_column_of_names(run: Run) -> None:
+    """Samples whose names nobody asked for, in a column that was dropped."""
+    write_samples(NAMES)
+    labels_of(NAMES, "SampleID").to_csv("y.csv")
+    words = "x.csv --drop-column SampleID --labels y.csv:status"
+    expected = model(run, words)
+    labels_of(NAMES, "SampleID").sample(frac=1, random_state=0).to_csv("y.csv")
+    assert model(run, words) == expected
+
+
+def test_ids_of_other_samples_are_told(run: Run) -> None:
+    """Labels beside names that no sample has may be in another order; numbers say nothing."""
+    names = [f"s{k}" for k in range(40)]
+    write_samples(names)
+    words = f"train x.csv --labels y.csv:status --id-column SampleID {LINEAR} --out m".split()
+    numbers = [str(k) for k in range(40)]
+    for own, said in [(names, False), ([f"{n}.1" for n in names], True), (numbers, False)]:
+        labels_of(own).drop(columns="age").to_csv("y.csv")
+        code, _, err = run(*words)
+        assert code == DONE, err
+        assert ("no value of column id of y.csv is the name of a sample" in err) is said
