@@ -33,7 +33,7 @@ from dhsk.commands.inputs import (
     own_label_column,
     say_predict,
 )
-from dhsk.commands.labelled import read_labels_of
+from dhsk.commands.labelled import read_labels_of, weights_of_labels
 from dhsk.commands.options import (
     Cluster,
     cluster_options,
@@ -142,7 +142,7 @@ def cv(
     table = table.without(own_label_column(samples, grid["groups"]))
     opened = open_source(samples, labels, table)
     y = read_labels_of(opened, label_source(labels, samples), table)
-    kernels = _kernels(grid, opened)
+    kernels, weights = _kernels(grid, opened), weights_of_labels(grid["class_weight"], y)
     held_out = _held_out(final, table, opened.vectorizer, samples, labels)
     groups = None
     if grid["groups"] is not None:
@@ -165,6 +165,7 @@ def cv(
 
     run = partial(
         cross_validate, opened, y, **kernels, **{name: grid[name] for name in PASSED_ON},
+        class_weight=weights,
         low_rank=low_rank, groups=groups, cv=splitter_of(grid), fit=made(Fitting, grid),
         refit=made(Refit, grid | final | {"test": held_out}), memory=cluster.memory,
         out=made(Output, final | {"folder": out}),

@@ -4,7 +4,14 @@ from typing import Any, Final
 
 import click
 
-from dhsk.commands.options import KERNELS, LANDMARKS, map_rows, multi_class_row, ranks_row
+from dhsk.commands.options import (
+    KERNELS,
+    LANDMARKS,
+    class_weight_row,
+    map_rows,
+    multi_class_row,
+    ranks_row,
+)
 from dhsk.commands.parameters import NUMBERS, NUMBERS_OR_AUTO, SEED, Names, PlaceParameter
 from dhsk.commands.table import JUDGE, RUN, TRY, made, option, rows_of
 from dhsk.results.asked import CHOICES, SEARCHES, StratifiedFolds
@@ -68,7 +75,7 @@ SETTINGS: Final = (
         ranks_row,
         *LANDMARKS,
         multi_class_row("; auto: in a search both, else ovr above ten classes.", "auto"),
-        option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
+        class_weight_row,
         option(
             "--tol",
             type=float,
@@ -113,7 +120,7 @@ SETTINGS: Final = (
 """Options that decide the results, beside kernels: their names are those of the parameters of
 `cross_validate`, or of the fields of the small classes that it takes."""
 
-PASSED_ON: Final = ("C", "class_weight", "multi_class", "scoring", "search", "sphere_map")
+PASSED_ON: Final = ("C", "multi_class", "scoring", "search", "sphere_map")
 """Options that are parameters of `cross_validate` itself."""
 
 FINAL: Final = (

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Set
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import click
+import numpy as np
 
 from dhsk.commands.inputs import own_label_column, table_at
 from dhsk.commands.reading import Reading
@@ -14,6 +15,7 @@ from dhsk.samples import Samples
 from dhsk.samples.csv_tables import TableSamples
 from dhsk.samples.dialect import is_number
 from dhsk.samples.labels import Labels, labels_of_rows, read_labels
+from dhsk.samples.names import listed
 from dhsk.samples.paths import Origin
 from dhsk.samples.tables import HEAD, Table
 from dhsk.units import counted
@@ -46,6 +48,26 @@ def read_labels_of(
         raise InputError(f"{error}. {_transposed(opened, table.id_column)}") from error
     if isinstance(opened, Samples) and others is not None and opened.each_id() is not None:
         _warn_of_others(opened, others, labels)
+    return found
+
+
+def weights_of_labels(given: str | None, y: Labels) -> Any:
+    """What `class_weight` takes, of the option; InputError for a class that no label is.
+
+    A class that is not named has the factor 1.
+    """
+    if given is None or given == "balanced":
+        return given
+    known = {str(label): label for label in np.unique(y).tolist()}
+    found: dict[Any, float] = {}
+    for part in given.split(","):
+        name, _, factor = part.rpartition("=")
+        if name.strip() not in known:
+            raise InputError(
+                f"--class-weight {given}: there is no class {name.strip()!r}, the classes are "
+                f"{listed(list(known))}"
+            )
+        found[known[name.strip()]] = float(factor)
     return found
 
 

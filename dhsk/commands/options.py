@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from dhsk.commands.parameters import PART, WHOLE_NUMBERS, MapParameter, PlaceParameter
+from dhsk.commands.parameters import CLASS_WEIGHT, PART, WHOLE_NUMBERS, MapParameter, PlaceParameter
 from dhsk.commands.table import DATA, FIT, RUN, TableRow, gathered, option, rows_of
 from dhsk.devices import VARIABLE, device
 from dhsk.kernels import NAMED, TIME_SCALES, HeatKernel, Kernel, named_kernel, parameters_of
@@ -138,6 +138,13 @@ rank_row = option(
 ranks_row = rank_row.of(
     type=WHOLE_NUMBERS,
     help="Fit on Nyström features, this many, such as 500,1000,2000. For samples alone.",
+)
+
+
+class_weight_row = option(
+    "--class-weight",
+    type=CLASS_WEIGHT,
+    help="Weigh classes alike (balanced), or multiply C by a factor for some, such as ill=5.",
 )
 
 

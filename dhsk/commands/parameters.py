@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,16 @@ def _part(text: str) -> tuple[int, int]:
     return number, count
 
 
+def _class_weight(text: str) -> str:
+    """The text as it is: `weights_of_labels` makes numbers of it once the labels are known."""
+    if text != "balanced":
+        for part in text.split(","):
+            name, _, factor = part.rpartition("=")
+            if not name or not 0 < float(factor) < inf:
+                raise ValueError(text)
+    return text
+
+
 def _grid(text: str) -> list[int]:
     numbers = _whole_numbers(text)
     if len(numbers) != 3 or min(numbers) < 1 or numbers[0] < 2:
@@ -111,6 +122,11 @@ WHOLE_NUMBERS = Parsed(
     "whole numbers", _whole_numbers, "a list of whole numbers such as 100,200,300", several=True
 )
 LENGTHS = Parsed("length", _lengths, "a length such as 6, or lengths such as 1-6")
+CLASS_WEIGHT = Parsed(
+    "balanced|class=factor",
+    _class_weight,
+    "balanced, nor a factor of C for each class such as ill=5,well=1",
+)
 PART = Parsed("number/count", _part, "a part such as 3/64")
 GRID = Parsed("folds,C,kernels", _grid, "2 folds or more, values of C and kernels", several=True)
 

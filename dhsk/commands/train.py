@@ -24,12 +24,13 @@ from dhsk.commands.inputs import (
     open_samples_of,
     say_predict,
 )
-from dhsk.commands.labelled import read_labels_of
+from dhsk.commands.labelled import read_labels_of, weights_of_labels
 from dhsk.commands.options import (
     DTYPES,
     KERNEL_OF_MAP,
     LANDMARKS,
     Cluster,
+    class_weight_row,
     has_no_time,
     labels_option,
     landmarks_in,
@@ -80,7 +81,7 @@ FIT_ROWS: Final = rows_of(
         "variance of the samples in feature space]",
     ),
     multi_class_row(". [default: ovr above ten classes, else ovo]"),
-    option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
+    class_weight_row,
     option(
         "--tol",
         type=float,
@@ -141,6 +142,7 @@ def train(
     name_by_looks(kernel, mapping, opened)
     searched = has_no_time(kernel)
     y = read_labels_of(opened, label_source(labels, samples), table)
+    fit["class_weight"] = weights_of_labels(fit["class_weight"], y)
     kernel["width"] = width_of(opened, fixed_map(mapping["sphere_map"]))
     of_scaled = mapping["sphere_map"] == SCALED and kernel["sigma"] is None  # in its width
     by_name = searched or (of_scaled and kernel["kernel"] == "gaussian")

@@ -7,7 +7,7 @@ from dhsk.report import low_rank
 from dhsk.report.drawing import apart
 from dhsk.report.grid import heat_maps
 from dhsk.report.markup import Columns, Html, code, joined, listing, section, tag
-from dhsk.report.reproduce import counting
+from dhsk.report.reproduce import class_weight_in_code, counting
 from dhsk.report.unfinished import marked
 from dhsk.report.words import (
     brief,
@@ -59,10 +59,10 @@ def common(results: Results) -> Html:
 
 def common_method(results: Results, baseline: Baseline) -> list[str]:
     """Return lines of Python that fit a common method as its folds were, to samples X, y."""
-    weight, made = (results.settings or {}).get("class_weight"), baseline.code
+    weight, made = class_weight_in_code(results), baseline.code
     lines = [*_imports(made), *counting(results)]
     predicted = ["model.predict(X_new)"] if counting(results) else []
-    if not isinstance(weight, str):
+    if not weight:
         return [*lines, f"model = {made}.fit(X, y)", *predicted]
     # Not as class_weight: one-vs-rest classifiers leave the weight of the rest at 1 by that.
     last = re.search(r"(\w+)\([^()]*\)\)$", made)  # of the pipeline's steps
@@ -70,7 +70,7 @@ def common_method(results: Results, baseline: Baseline) -> list[str]:
     return [
         *lines,
         "from sklearn.utils.class_weight import compute_sample_weight",
-        f"weights = compute_sample_weight({weight!r}, y)",
+        f"weights = compute_sample_weight({weight}, y)",
         f"model = {made}.fit(X, y, {step}sample_weight=weights)",
         *predicted,
     ]

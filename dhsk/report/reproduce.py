@@ -148,10 +148,22 @@ def _shared(results: Results) -> list[str]:
     sphere_map = _own_map(results, results.best)
     if sphere_map:
         own.append(f"sphere_map={sphere_map!r}")
-    weight = _setting(results, "class_weight", None)
-    if isinstance(weight, str):
-        own.append(f"class_weight={weight!r}")
+    weight = class_weight_in_code(results)
+    if weight:
+        own.append(f"class_weight={weight}")
     return own
+
+
+def class_weight_in_code(results: Results) -> str:
+    """Return the option --class-weight as Python has it; empty if it was not given."""
+    given = _setting(results, "class_weight", None)
+    if not isinstance(given, str):
+        return ""
+    if given == "balanced":
+        return repr(given)
+    known = {str(label): label for label in results.classes}
+    parts = (part.rpartition("=") for part in given.split(","))
+    return repr({known[name.strip()]: float(factor) for name, _, factor in parts})
 
 
 def _way(results: Results, cell: Cell) -> str:
@@ -236,7 +248,7 @@ def train_command(results: Results, cell: Cell, out: str) -> str:
     if _own_map(results, cell):
         shared.append(f"--map {_own_map(results, cell)}")
     weight = _setting(results, "class_weight", None)
-    shared += [f"--class-weight {weight}"] if isinstance(weight, str) else []
+    shared += [f"--class-weight {quote(weight)}"] if isinstance(weight, str) else []
     if results.tol != 1e-3 or results.low_rank is not None:
         shared.append(f"--tol {results.tol:g}")
     source = quote(results.samples.source) + _source_words(results)

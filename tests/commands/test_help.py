@@ -60,7 +60,7 @@ def test_the_long_help_has_every_option(command: str) -> None:
 def test_every_option_of_a_grid_is_used() -> None:
     """Each is a parameter of `cross_validate`, a field of what that takes, or the command's own."""
     own = {"names", "parametrix_scale", "sigma", "groups", "in_order", "model", "test_labels"}
-    own |= {"overwrite"}
+    own |= {"overwrite", "class_weight"}
     kinds = (StratifiedFolds, Fitting, Refit, Output, LowRank)
     taken = own | set(PASSED_ON) | {"time_scale"} | {f.name for kind in kinds for f in fields(kind)}
     rows = (*KERNELS_OF_GRID, *SETTINGS, *FINAL)

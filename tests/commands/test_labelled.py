@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
 
 Run = Callable[..., tuple[int, str, str]]
@@ -148,3 +149,47 @@ def test_ids_of_other_samples_are_told(run: Run) -> None:
         code, _, err = run(*words)
         assert code == DONE, err
         assert ("no value of column id of y.csv is the name of a sample" in err) is said
+
+
+def test_factors_of_classes(run: Run) -> None:
+    """Factors of C by class, text or numbers, are those of `class_weight`; in the page too."""
+    write_samples(NAMES)
+    labels_of(NAMES).assign(code=[1, 0] * 20).to_csv("y.csv")
+    samples = dhsk.open_samples("x.csv", id_column="SampleID")
+    words = "x.csv --id-column SampleID"
+    for column, given, weights in (
+        ("status", "down=4,up=0.5", {"down": 4.0, "up": 0.5}),
+        ("code", "1=0.5", {1: 0.5}),
+    ):
+        y = pd.read_csv("y.csv")[column].to_numpy()
+        made = model(
+            run, f"x.csv --id-column SampleID --labels y.csv:{column} --class-weight {given}"
+        )
+        expected = dhsk.HeatSVC(1.0, kernel="linear", class_weight=weights).fit_samples(samples, y)
+        expected.save("n")
+        with np.load("n") as file:
+            assert {name: file[name].tobytes() for name in file.files if name != "header"} == made
+        assert dhsk.HeatSVC.load("m").class_weight == weights
+    words = f"cv {words} --labels y.csv:code --folds 2 --class-weight 1=0.5"
+    assert run(*words.split(), *LINEAR.split(), "--out", "o")[0] == DONE
+    assert "class_weight={1: 0.5}" in Path("o/report.html").read_text()
+    assert 'class-weight = "1=0.5"' in Path("o/run.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("ill=2", "--class-weight ill=2: there is no class 'ill', the classes are down, up"),
+        ("up", "'up' is not balanced, nor a factor of C for each class such as ill=5,well=1"),
+        ("up=0", "'up=0' is not balanced"),
+        ("up=nan", "'up=nan' is not balanced"),
+    ],
+)
+def test_factors_that_are_none(run: Run, given: str, said: str) -> None:
+    """What is no class or no factor is refused before a fit."""
+    write_samples(NAMES)
+    labels_of(NAMES).to_csv("y.csv")
+    words = f"train x.csv --id-column SampleID --labels y.csv:status --class-weight {given} --out m"
+    code, _, err = run(*words.split())
+    assert code == BAD_INPUT
+    assert said in " ".join(err.split())
