@@ -78,7 +78,16 @@ def _named(samples: Samples, others: Table, own: str | None) -> tuple[list[str],
         column = None if rows is None else _shared_names(samples, rows, others)
         return None if rows is None or column is None else (list(_texts_of(rows, column)), column)
     column = own if own in others.names else _column_of_names(samples, others)
-    return None if column is None else (list(_names_of(samples)), column)
+    if column is None:
+        return None
+    names = list(_names_of(samples))
+    if column not in (own, others.names[0]) and _are_numbers(names):  # of an order, or an age
+        raise InputError(
+            f"column {column} of {others.origin.path} has the numbers that name the samples of "
+            f"{samples.source}, in another order: make it the first column if it names them, or "
+            "leave it out, so that labels go row by row"
+        )
+    return names, column
 
 
 def _rows_of(samples: Samples, names: list[str], column: str, others: Table) -> list[int]:

@@ -126,6 +126,11 @@ def test_numbers_are_names_where_all_are_the_same(run: Run) -> None:
     expected = model(run, words)
     labels_of([str(k) for k in range(40)], "who").sample(frac=1, random_state=0).to_csv("y.csv")
     assert model(run, words) == expected
+    labels = labels_of([str(k) for k in range(1, 41)], "who")
+    labels.assign(age=np.arange(40)[::-1]).to_csv("y.csv")
+    code, _, err = run("train", *words.split(), *LINEAR.split(), "--out", "m")
+    assert code == BAD_INPUT
+    assert "column age of y.csv has the numbers that name the samples of x.csv" in err
 
 
 def test_tables_that_share_a_column_of_names(run: Run) -> None:
