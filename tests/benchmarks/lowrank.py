@@ -181,7 +181,8 @@ def to_million(options: argparse.Namespace) -> None:
 def to_streamed(options: argparse.Namespace) -> None:
     """Millions of samples, read once in every pass: less memory than they take is allowed."""
     for n in options.streamed:
-        told(n, trained(n, "1500MB"), 1.5)
+        allowed = 1.5 if n <= STREAMED else 2.0
+        told(n, trained(n, f"{1000 * allowed:.0f}MB"), allowed)
 
 
 def told(n: int, found: dict[str, Any], allowed: float) -> None:
