@@ -25,6 +25,8 @@ def demo(context: click.Context, out: Path, cluster: Cluster) -> None:
     np.save(out / "digits.npy", digits.data)
     (out / "labels.txt").write_text("".join(f"{label}\n" for label in digits.target))
     say(f"1797 images of digits, 64 pixels each: {out / 'digits.npy'}, {out / 'labels.txt'}")
+    where = asdict(cluster)
+    del where["part"]  # of commands that have parts
     context.invoke(
         cv,
         samples=str(out / "digits.npy"),
@@ -34,6 +36,6 @@ def demo(context: click.Context, out: Path, cluster: Cluster) -> None:
         time_scale=[0.2, 0.3, 0.5, 1.0],
         sigma=[15.0, 25.0],
         C=[1.0, 10.0],
-        **asdict(cluster),
+        **where,
     )
     say("then:   dhsk cv YOUR_SAMPLES --labels YOUR_LABELS --out DIR")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import h5py
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from scipy.sparse import csr_array, save_npz
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, INTERRUPTED, TOO_BIG
+from dhsk.commands.cv import cv
 from dhsk.devices import VARIABLE, chosen_device
 from dhsk.execution.lock import sole_writer
 
@@ -491,3 +493,15 @@ def test_a_device_is_that_of_the_command_alone(
     assert (code, "not 'abacus'" in err) == (BAD_INPUT, True)
     assert run(*words, "--device", "cpu")[0] == DONE
     assert chosen_device() is None
+
+
+def test_the_demo_gives_options_of_a_grid(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It invokes `dhsk cv` with what that takes; whole it runs in CI."""
+    seen: dict[str, Any] = {}
+    names = {parameter.name for parameter in cv.params}
+    stands_for = click.Command("cv", params=cv.params, callback=lambda **given: seen.update(given))
+    monkeypatch.setattr("dhsk.commands.demo.cv", stands_for)
+    code, _, err = run("demo", "--out", "digits", "--workers", 2)
+    assert (code, seen["workers"]) == (DONE, 2), err
+    assert set(seen) == names
+    assert Path("digits/digits.npy").exists()
