@@ -503,5 +503,5 @@ def test_the_demo_gives_options_of_a_grid(run: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("dhsk.commands.demo.cv", stands_for)
     code, _, err = run("demo", "--out", "digits", "--workers", 2)
     assert (code, seen["workers"]) == (DONE, 2), err
-    assert set(seen) == names
+    assert set(seen) <= names
     assert Path("digits/digits.npy").exists()
