@@ -19,6 +19,7 @@ from dhsk.kernels.base import whole_parameter
 from dhsk.models.gram_source import GramSource
 from dhsk.models.sources import RowsSource
 from dhsk.nystrom.preconditioner import precondition, usual_rank
+from dhsk.solvers.block_descent import Blocks, block_size
 from dhsk.solvers.conjugate_gradients import Preconditioner
 from dhsk.solvers.ridge import Factored, Means
 from dhsk.solvers.smo import padded
@@ -33,6 +34,10 @@ of 1e-6 of the largest eigenvalue: 1,000 passes without a preconditioner left a 
 
 _COPIES: Final = 3
 """Matrices in float64 in memory while one is factored."""
+
+MANY: Final = 100_000
+"""Samples beyond which a system is solved in blocks. Measured at 100,000 of 100 features, within
+1 % of the error of the exact solution: as fast as conjugate gradients."""
 
 PREFIX: Final = "ridge-"
 """Begins the names of checkpoint files."""
@@ -92,6 +97,21 @@ def means_of(
     own = Means(preconditioner).rank
     name = digest_of(kernel.to_spec(), type(source).__name__, "block", own, rows, shift, *others)
     return Means(preconditioner, Checkpoint(run.journal, PREFIX), name)
+
+
+def blocks_of(
+    rank: Rank, rows: Rows, kernel: Kernel, source: Source, shift: Floats, run: Run, *others: Any
+) -> Blocks | None:
+    """Blocks in which a system with these and other arguments is solved; None for another way."""
+    n, item = rows.shape[0], rows.dtype.itemsize
+    in_order = isinstance(source, RowsSource) and not source.on_device
+    if n <= MANY or rank != "auto" or not in_order or kernel.positive_semidefinite is False:
+        return None
+    size, threads = block_size(n, item, run.room), Threads(core_count())
+    if run.journal is None:
+        return Blocks(size, threads)
+    name = digest_of(kernel.to_spec(), "blocks", size, rows, shift, *others)
+    return Blocks(size, threads, Checkpoint(run.journal, PREFIX), name)
 
 
 def _factored(source: Source, shift: Floats, run: Run) -> Factored | None:

@@ -91,8 +91,10 @@ class RidgeSolution:
     """Whether the residual is at most the tolerance, (k,)."""
     indefinite: NDArray[np.bool_]
     """Whether the iteration stopped at a direction along which K + D is not positive, (k,)."""
+    tol: float
+    """Largest residual that was asked for."""
     passes: int
-    """Products with the matrix."""
+    """Products with the matrix, or sweeps over all its columns."""
     steps: Steps
     """Steps of the first descent, from which quadratures are made; none of a block."""
 
@@ -167,7 +169,7 @@ def solve_ridge(
     residual = run.residual()
     coef = np.ldexp(run.B, exponents)
     converged = residual <= tol
-    return RidgeSolution(coef, residual, converged, run.indefinite, run.passes, run.steps)
+    return RidgeSolution(coef, residual, converged, run.indefinite, tol, run.passes, run.steps)
 
 
 def _descend(run: ConjugateGradients, tol: float, max_passes: int, kept: KeptState) -> None:

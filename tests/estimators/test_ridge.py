@@ -18,11 +18,15 @@ from threadpoolctl import threadpool_limits
 
 import dhsk
 from dhsk.errors import InputError
+from dhsk.estimators import regression
 from dhsk.estimators.ridge import HeatKernelRidge
 from dhsk.execution.workers import current_client
 from dhsk.models import sources
 from dhsk.models.gram_source import GramSource
 from dhsk.solvers.sources import ArraySource
+
+TOL = 1e-6
+"""Default tolerance of conjugate gradients."""
 
 TIGHT = 1e-12
 """Tolerance at which fits in another order of sums agree to `SAME`. Rounding leaves some eps times
@@ -57,7 +61,8 @@ def oracle(model: HeatKernelRidge, X: Any, y: Any, new: Any, weights: Any = None
 def error_bound(model: HeatKernelRidge, y: Any, weights: Any = 1.0) -> float:
     """How far coefficients may be off: |inverse| <= 1 / alpha, in the norm of the weights."""
     size = np.sqrt((np.ones(len(y)) * weights) @ y**2).max()
-    return float(model.tol * size * np.sqrt(np.max(weights)) / model.alpha)
+    tol = TOL if model.tol == "auto" else model.tol
+    return float(tol * size * np.sqrt(np.max(weights)) / model.alpha)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -77,7 +82,7 @@ def test_answers_are_those_of_scikit_learn(
     bound = error_bound(model, y[:150], 1.0 if weights is None else weights[:150])
     np.testing.assert_allclose(model.dual_coef_, coef, atol=bound)
     np.testing.assert_allclose(model.predict(given), predicted, atol=bound * np.sqrt(150))
-    assert 0 < model.residual_ <= model.tol
+    assert 0 < model.residual_ <= TOL
 
 
 @pytest.mark.parametrize("targets", [1, 2])
@@ -192,7 +197,7 @@ def test_too_few_passes_warn(data: Any) -> None:
     with pytest.warns(ConvergenceWarning, match=words):
         model.fit(X, y)
     assert model.n_iter_ == 5
-    assert model.residual_ > model.tol
+    assert model.residual_ > TOL
     assert np.isfinite(model.predict(X)).all()
 
 
@@ -210,7 +215,7 @@ def test_few_samples_are_solved_directly_at_a_small_alpha(dtype: str) -> None:
     if dtype == "float64":
         # |K b - K exact| <= |residual|, as K (K + alpha)^-1 is at most 1.
         off = model.predict(X) - exact.predict(X)
-        assert np.linalg.norm(off) <= 2 * model.tol * np.linalg.norm(y)
+        assert np.linalg.norm(off) <= 2 * TOL * np.linalg.norm(y)
     weights = 1.0 + np.arange(len(X)) % 3
     weighted = HeatKernelRidge(alpha, kernel=kernel, dtype=dtype).fit(X, y, weights)
     assert weighted.converged_
@@ -350,7 +355,7 @@ def test_the_preconditioner_saves_passes_and_changes_nothing(
     assert usual.rank_ > 16
     assert max(usual.n_iter_, given.n_iter_) < plain.n_iter_ / 2
     for model in (usual, given):
-        assert 0 < model.residual_ <= model.tol
+        assert 0 < model.residual_ <= TOL
         bound = 2 * error_bound(model, y)
         np.testing.assert_allclose(model.dual_coef_, plain.dual_coef_, atol=bound)
 
@@ -435,3 +440,56 @@ def test_answers_are_those_of_scikit_learn_to_eight_digits(data: Any) -> None:
         exact = oracle(model, X[:180], y[:180], X, used)
         for own, other in zip((model.dual_coef_, model.predict(X)), exact, strict=True):
             assert np.abs(own - other).max() <= 1e-8 * np.abs(other).max()
+
+
+@pytest.fixture
+def many(no_room: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have few samples count as many, which are solved in blocks; the matrix does not fit."""
+    no_room()
+    monkeypatch.setattr(regression, "MANY", 100)
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_many_samples_are_solved_in_blocks(data: Any, weighted: bool, sparse: bool) -> None:
+    """With scikit-learn's coefficients and predictions, of all targets together."""
+    X, y, weights = data[0], data[1], data[2] if weighted else None
+    model = HeatKernelRidge(alpha=0.3, time_scale=0.8, tol=1e-8)
+    model.fit(csr_array(X) if sparse else X, y, weights)
+    coef, predicted = oracle(model, X, y, X[:20], weights)
+    bound = error_bound(model, y, 1.0 if weights is None else weights)
+    np.testing.assert_allclose(model.dual_coef_, coef, rtol=0, atol=bound)
+    np.testing.assert_allclose(model.predict(X[:20]), predicted, rtol=0, atol=200 * bound)
+    assert model.converged_
+    assert model.rank_ == 0
+    assert model.n_iter_ > 1
+
+
+@pytest.mark.usefixtures("many")
+def test_blocks_end_by_themselves(data: Any) -> None:
+    """At a residual that is a tenth of an error, far above that of conjugate gradients."""
+    X, y, _ = data
+    model = HeatKernelRidge(alpha=0.3).fit(X, y)
+    assert model.converged_
+    # An error on targets of noise is about their spread, and never much above.
+    assert 1e-3 < model.residual_ <= 0.1 * 1.5
+    exact = HeatKernelRidge(alpha=0.3, preconditioner_rank=len(X)).fit(X, y)
+    apart = np.linalg.norm(model.predict(X) - exact.predict(X), axis=0)
+    assert (apart <= 1.01 * model.residual_ * np.linalg.norm(y - y.mean(axis=0), axis=0)).all()
+
+
+@pytest.mark.usefixtures("many")
+def test_too_few_sweeps_warn(data: Any) -> None:
+    """The numbers are in the warning."""
+    X, y, _ = data
+    model = HeatKernelRidge(alpha=1e-6, max_iter=2, tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match=r"2 of 2 targets .* after 2 passes, tol=1e-09"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("given", ["fast", 0.0, -1.0])
+def test_a_tolerance_that_is_none(data: Any, given: Any) -> None:
+    """It is refused before anything is computed."""
+    with pytest.raises(InputError, match="tol must be"):
+        HeatKernelRidge(tol=given).fit(data[0], data[1])
