@@ -142,12 +142,10 @@ class BlockDescent:
             return
         change = self._source.combine([Combination(np.arange(len(self.R)), members, direction)])[0]
         change[members] += shift[members] * direction
-        # The best length is 1 but for rounding. Where something was added to the block it may be far
-        # above, for the sake of directions that hardly matter, and 1 is better than none.
+        # The best length, 1 but for rounding: no step makes the objective larger.
         curvature, slope = dots(direction, change[members]), dots(direction, own)
         self.indefinite |= (curvature <= 0) & (slope > 0)
         length = np.divide(slope, curvature, out=np.zeros(len(slope)), where=curvature > 0)
-        length = np.minimum(length, 1.0)
         self.B[members] += length * direction
         self.R -= length * change
 

@@ -123,18 +123,30 @@ def test_indefinite_matrices_are_said(K: Any, shift: Any) -> None:
     assert not found.converged.any()
 
 
-def test_blocks_of_equal_samples_in_single_precision(rng: np.random.Generator) -> None:
-    """Their matrix is singular to rounding: something is added to it, and the objective falls."""
-    points = np.repeat(rng.normal(size=(5, 3)), 40, axis=0)
-    K = np.exp(-np.square(points[:, None] - points).sum(axis=2)).astype(np.float32)
-    shift, Y, A = np.full(200, 1e-7), rng.normal(size=(200, 1)), K.astype(np.float64)
+def test_blocks_that_are_singular_to_rounding(rng: np.random.Generator) -> None:
+    """Something is added to them, and the objective falls."""
+    rows = rng.integers(-3, 4, (200, 5)).astype(np.float32)
+    K = rows @ rows.T  # exact, of rank 5; in float32 nothing is left of the penalty
+    shift, Y, A = np.full(200, 1e-8), rng.normal(size=(200, 1)), K.astype(np.float64)
     run, before = BlockDescent(ArraySource(K), Y, shift[:, None], 200, Threads(1)), 0.0
     for _ in range(5):
         run.step()
-        now = float(np.sum(run.B * ((A @ run.B + 1e-7 * run.B) / 2 - Y)))
+        now = float(np.sum(run.B * ((A @ run.B + 1e-8 * run.B) / 2 - Y)))
         assert now < before
         before = now
     assert not run.indefinite.any()
+
+
+def test_blocks_that_are_indefinite_to_rounding(rng: np.random.Generator) -> None:
+    """What is added to a block does not hide that K + D is not positive."""
+    rows = rng.integers(-3, 4, (200, 5)).astype(np.float64)
+    K = rows @ rows.T - 1e-12 * np.eye(200)
+    run = BlockDescent(
+        ArraySource(K), rng.normal(size=(200, 1)), np.full((200, 1), 1e-13), 200, Threads(1)
+    )
+    run.step()
+    assert run.indefinite.all()
+    assert not run.B.any()
 
 
 class Killed(ArraySource):
