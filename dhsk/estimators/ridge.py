@@ -14,8 +14,10 @@ from dhsk.bars import Show
 from dhsk.errors import warn
 from dhsk.estimators.automatic import Auto, check_auto, is_auto
 from dhsk.estimators.base import KernelEstimator, rows_of_fit
-from dhsk.estimators.regression import Rank, blocks_of, check_rank, means_of, source_of
+from dhsk.estimators.regression import MANY, Rank, blocks_of, check_rank, means_of, source_of
 from dhsk.execution.run import Run
+from dhsk.gram.prepare import takes_float32
+from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.models.problem import sample_factors
 from dhsk.objects.places import Place
@@ -29,6 +31,10 @@ _DIRECT: Final = 20_000
 
 _TOL: Final = 1e-6
 """Tolerance of conjugate gradients."""
+
+_LEAST_ALPHA: Final = 1e-3
+"""Least alpha for float32. Its rounding is random: of a million samples, its largest eigenvalue is
+some sqrt(N) eps, 6e-5."""
 
 
 @dataclass(eq=False, repr=False)
@@ -55,7 +61,11 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # typ
         error on samples that were not yet used, which leaves the error within about half a percent.
     max_iter
         Most passes over the matrix. A sweep over all blocks is one.
-    dtype, memory
+    dtype
+        Type of mapped rows, inner products and kernel values; sums are in float64. None for
+        float64, and for float32 beyond 100,000 samples if `alpha` is at least 1e-3: rounding of the
+        matrix is then far below it.
+    memory
     client
         Dask client whose workers compute the matrix if it does not fit in memory, and predict many
         samples as long as it is open. Clones share it, and it is not pickled.
@@ -107,6 +117,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # typ
     0.87
     """
 
+    _dtypes = ("float32", "float64", None)
     _learnt = ("dual_coef_", "intercept_", "residual_", "n_iter_", "rank_", "converged_", "_rows")
 
     X_fit_ = property(rows_of_fit)
@@ -119,6 +130,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # typ
     max_iter: int = 1000
     store: str | Path | None = None
     preconditioner_rank: Rank = "auto"
+    dtype: str | None = None  # type: ignore[assignment]  # that of its base has a type
     journal: str | Place | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Show = None) -> Self:
@@ -179,6 +191,10 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # typ
         coef = self.dual_coef_
         scores = self._sums(X, self._rows, coef.reshape(len(coef), -1))
         return scores.reshape(-1, *coef.shape[1:]) + self.intercept_
+
+    def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
+        many = n_samples > MANY and self.alpha >= _LEAST_ALPHA
+        return self.dtype or ("float32" if many and takes_float32(kernel) else "float64")
 
     def _centre(self, targets: Floats, weights: Floats) -> Floats:
         """Weighted mean of each target, or 0."""

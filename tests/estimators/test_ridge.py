@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 import dhsk
 from dhsk.errors import InputError
-from dhsk.estimators import regression
+from dhsk.estimators import regression, ridge
 from dhsk.estimators.ridge import HeatKernelRidge
 from dhsk.execution.workers import current_client
 from dhsk.models import sources
@@ -253,7 +253,7 @@ def test_other_kernels_take_their_own_map(data: Any) -> None:
         ({"preconditioner_rank": -1}, "preconditioner_rank must be a whole number, at least 0"),
         ({"preconditioner_rank": "full"}, "must be \"auto\" or a number, but it is 'full'"),
         ({"max_iter": 1}, "max_iter must be a whole number, at least 2"),
-        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', but it is 'float16'"),
+        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64' or None, but it is 'float16'"),
         ({"memory": "much"}, "memory must be a positive size"),
     ],
 )
@@ -447,6 +447,7 @@ def many(no_room: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Have few samples count as many, which are solved in blocks; the matrix does not fit."""
     no_room()
     monkeypatch.setattr(regression, "MANY", 100)
+    monkeypatch.setattr(ridge, "MANY", 100)
 
 
 @pytest.mark.usefixtures("many")
@@ -455,7 +456,7 @@ def many(no_room: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_samples_are_solved_in_blocks(data: Any, weighted: bool, sparse: bool) -> None:
     """With scikit-learn's coefficients and predictions, of all targets together."""
     X, y, weights = data[0], data[1], data[2] if weighted else None
-    model = HeatKernelRidge(alpha=0.3, time_scale=0.8, tol=1e-8)
+    model = HeatKernelRidge(alpha=0.3, time_scale=0.8, tol=1e-8, dtype="float64")
     model.fit(csr_array(X) if sparse else X, y, weights)
     coef, predicted = oracle(model, X, y, X[:20], weights)
     bound = error_bound(model, y, 1.0 if weights is None else weights)
@@ -477,6 +478,15 @@ def test_blocks_end_by_themselves(data: Any) -> None:
     exact = HeatKernelRidge(alpha=0.3, preconditioner_rank=len(X)).fit(X, y)
     apart = np.linalg.norm(model.predict(X) - exact.predict(X), axis=0)
     assert (apart <= 1.01 * model.residual_ * np.linalg.norm(y - y.mean(axis=0), axis=0)).all()
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize(("alpha", "dtype"), [(0.3, "float32"), (1e-4, "float64")])
+def test_many_samples_are_in_single_precision(data: Any, alpha: float, dtype: str) -> None:
+    """Unless alpha is so small that rounding of the matrix would count."""
+    model = HeatKernelRidge(alpha=alpha, tol=1e-3).fit(data[0], data[1])
+    assert model.X_fit_.dtype == dtype
+    assert HeatKernelRidge(alpha=alpha).fit(data[0][:90], data[1][:90]).X_fit_.dtype == "float64"
 
 
 @pytest.mark.usefixtures("many")
