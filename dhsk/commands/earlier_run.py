@@ -13,6 +13,7 @@ import click
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError, StoreMismatchError
+from dhsk.execution.array_job import begun_in
 from dhsk.files import parse_object
 from dhsk.kernels import Kernel
 from dhsk.objects.places import (
@@ -60,6 +61,19 @@ def refuse_unfinished(out: Place) -> None:
     if not (out / TABLES[0]).exists() and any(file.exists() for file in begun):
         raise InputError(
             f"{out} holds a run of dhsk cv or compare that has not ended: the same command goes on"
+        )
+
+
+def refuse_parts(folder: Place) -> None:
+    """Raise InputError for what the parts of a command share."""
+    if not folder.name.endswith(".parts"):
+        return
+    begun = begun_in(folder)
+    if begun:
+        ended = [str(number) for number, has_ended in begun.items() if has_ended]
+        raise InputError(
+            f"{folder} holds what parts of a command share. Begun: {', '.join(map(str, begun))}; "
+            f"ended: {', '.join(ended) or 'none'}. The same command with the same --part goes on"
         )
 
 

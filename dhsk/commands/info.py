@@ -9,7 +9,14 @@ import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
 from dhsk.commands.cv_table import facts_of_result, rows_of_result
-from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, opening, refuse_unfinished
+from dhsk.commands.earlier_run import (
+    PAGE,
+    TABLES,
+    WITNESS,
+    opening,
+    refuse_parts,
+    refuse_unfinished,
+)
 from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError, StoreError
@@ -71,6 +78,7 @@ def _described(path: Place) -> Description:
     if (path / TABLES[0]).exists():
         return _results(path)
     refuse_unfinished(path)
+    refuse_parts(path)
     if is_name_of_file(path) and not path.exists():
         Origin.of(str(path))  # which says so
     try:

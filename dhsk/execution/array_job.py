@@ -8,6 +8,7 @@ Rejected: sums of a process in place of the results of its tasks (added in anoth
 bits with each number of processes); tasks that anybody takes up (a lock for each).
 """
 
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count
 from dhsk.execution.tasks import Result
 from dhsk.execution.threads import Task, Threads
-from dhsk.objects.places import Place
+from dhsk.objects.places import Place, entries_of
 
 FILE_BYTES: Final = 8 * 2**20
 FILE_SECONDS: Final = 15.0
@@ -360,3 +361,11 @@ def _unpacked(structure: list[Any], arrays: dict[str, Any]) -> Any:
     if kind == "number":
         return array[0]
     return array if parts[1] else array.reshape(())
+
+
+def begun_in(folder: Place) -> dict[int, bool]:
+    """Numbers of the processes that have begun in a folder, and whether each has ended."""
+    names = entries_of(folder)
+    begun = (re.fullmatch(r"part-options-(\d+)\.npz", name) for name in names)
+    numbers = sorted(int(found[1]) for found in begun if found)
+    return {number: f"part-end-{number}.npz" in names for number in numbers}

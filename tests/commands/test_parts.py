@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dhsk.__main__ import BAD_INPUT, DONE
+from dhsk.execution.array_job import ArrayJob
 
 TRAIN = ["train", "x.npy", "--labels", "y.txt", "--rank", "40", "--time-scale", "0.7", "--C", "10"]
 COMPARE = ["compare", "x.npy", "t.npy", "--permutations", "99"]
@@ -125,3 +126,15 @@ def test_refused(run: Any, words: list[str], said: str) -> None:
     assert code == BAD_INPUT
     assert said in err
     assert not Path("m.parts").exists()
+
+
+def test_a_folder_of_parts_is_told(run: Any) -> None:
+    """With the parts that have begun, and those of them that have not ended."""
+    job = ArrayJob(3, 4, Path("m.parts"))
+    job.begin("what", is_made=False)
+    ArrayJob(1, 4, Path("m.parts")).begin("what", is_made=False)
+    code, _, said = run("info", "m.parts")
+    assert code == BAD_INPUT
+    assert "Begun: 1, 3; ended: none. The same command" in " ".join(said.split())
+    job.end()
+    assert "Begun: 1, 3; ended: 3." in " ".join(run("info", "m.parts")[2].split())
