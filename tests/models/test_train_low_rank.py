@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import dhsk
+from dhsk.clock import NO_END
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
@@ -207,14 +208,16 @@ def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Training:
     if request.param == "in batches":
         leave(monkeypatch, 6 * 21**2 * 8)
 
-    def train(report: Any = ignore, journal: Path | None = None) -> LowRankModel:
+    def train(
+        report: Any = ignore, journal: Path | None = None, over: Any = NO_END
+    ) -> LowRankModel:
         problem = problem_of(X, y)
         return train_low_rank(
             problem,
             open_samples(X),
             row_map(X.shape[1]),
             how,
-            Run(report=report, journal=journal),
+            Run(report=report, journal=journal, over=over),
         )
 
     return train
@@ -236,6 +239,52 @@ def test_interrupted_at_any_step_it_goes_on_to_the_same_bits(run: Training, tmp_
         with pytest.raises(KeyboardInterrupt):
             run(Interrupting(1), tmp_path / "each")
     assert_bits(run(journal=tmp_path / "each"), undisturbed)
+
+
+class Ending:
+    """A time that is over some looks after training or another stage has begun."""
+
+    def __init__(self, looks: int, stage: str = "training") -> None:
+        self.left = looks
+        self.stage = stage
+        self.begun = False
+
+    def __call__(self, event: Progress | None = None) -> bool:
+        """Hear of progress, or say whether it is over."""
+        if event is not None:
+            self.begun |= event.stage == self.stage
+        else:
+            self.left -= self.begun
+        return self.left < 0
+
+
+@pytest.mark.slow
+def test_ended_by_its_time_it_goes_on_to_the_same_bits(run: Training, tmp_path: Path) -> None:
+    """At a step or within one, with a model that is bounded, and says what it is."""
+    undisturbed = run()
+    assert undisturbed.stopped is None
+    for looks in (0, 1, 2, 7, 20):
+        end, journal = Ending(looks), tmp_path / str(looks)
+        found = run(end, journal, end)
+        assert "the objective is " in str(found.stopped)
+        proof, best = found.certificates, undisturbed.certificates.objective
+        assert not proof.converged.all()
+        assert (proof.objective - best <= proof.gap).all()
+        assert (found.coef != undisturbed.coef).any()
+        again = run(journal=journal)
+        assert_bits(again, undisturbed)
+        assert again.stopped is None
+
+
+def test_over_before_training_it_says_what_to_do(tmp_path: Path) -> None:
+    """There is no model then, and with checkpoints it goes on."""
+    given = problem_of(*digits(4, 300)), open_samples(digits(4, 300)[0]), row_map()
+    for journal, way in ((None, "give a longer one"), (tmp_path, f"goes on from {tmp_path}")):
+        end = Ending(0, "landmarks")
+        with pytest.raises(BudgetError, match=rf"before training .*\(landmarks, .* of 40\).*{way}"):
+            train_low_rank(*given, TIGHT, Run(journal=journal, report=end, over=end))
+    found = train_low_rank(*given, TIGHT, Run(journal=tmp_path))
+    assert_bits(found, trained(*digits(4, 300)))
 
 
 def test_with_other_memory_it_goes_on_as_it_began(
