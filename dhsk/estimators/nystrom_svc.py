@@ -163,13 +163,11 @@ class NystromSVC(HeatClassifier[LowRankModel], KernelEstimator):
     def _check(self, *positive: str) -> None:
         super()._check(*positive)
         self._low_rank()
-        self._seconds()
-
-    def _seconds(self) -> float | None:
-        return None if self.budget is None else parse_seconds(self.budget)
 
     def _over(self) -> Deadline:
-        return Deadline(self._seconds()) if self._deadline is NO_END else self._deadline
+        if self.budget is None or self._deadline is not NO_END:
+            return self._deadline
+        return Deadline(parse_seconds(self.budget))
 
     def _low_rank(self) -> LowRank:
         return LowRank(
