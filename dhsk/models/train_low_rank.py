@@ -32,6 +32,7 @@ from dhsk.models.problem import Problem
 from dhsk.models.sources import RowsShape
 from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.nystrom.room import computed_on_device
+from dhsk.objects.places import bytes_below
 from dhsk.progress import Progress
 from dhsk.results.low_rank import LowRank, check_loss
 from dhsk.run_progress import RunProgress
@@ -96,7 +97,7 @@ class _InTime:
         if event.done < event.total and self.run.over():
             at = f"{event.stage}, {event.done:,} of {event.total:,}"
             way = "give a longer one, or none"
-            if self.run.journal is not None:
+            if self.run.journal is not None and bytes_below(self.run.journal):
                 way = f"the same with a longer one, or none, goes on from {self.run.journal}"
             raise BudgetError(
                 f"the budget of time was over before training began ({at}), so there is no model: "

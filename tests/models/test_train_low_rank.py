@@ -278,13 +278,16 @@ def test_ended_by_its_time_it_goes_on_to_the_same_bits(run: Training, tmp_path: 
 
 def test_over_before_training_it_says_what_to_do(tmp_path: Path) -> None:
     """There is no model then, and with checkpoints it goes on."""
-    given = problem_of(*digits(4, 300)), open_samples(digits(4, 300)[0]), row_map()
-    for journal, way in ((None, "give a longer one"), (tmp_path, f"goes on from {tmp_path}")):
+    X, y = digits(4, 300)
+    given = problem_of(X, y), open_samples(X), row_map(), TIGHT
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "landmarks-some.npz").write_bytes(b"of a run of more samples")
+    for journal, way in ((None, "give a"), (tmp_path / "new", "give a"), (kept, "goes on from")):
         end = Ending(0, "landmarks")
-        with pytest.raises(BudgetError, match=rf"before training .*\(landmarks, .* of 40\).*{way}"):
-            train_low_rank(*given, TIGHT, Run(journal=journal, report=end, over=end))
-    found = train_low_rank(*given, TIGHT, Run(journal=tmp_path))
-    assert_bits(found, trained(*digits(4, 300)))
+        with pytest.raises(BudgetError, match=rf"training began \(landmarks, 0 of 40\).*{way}"):
+            train_low_rank(*given, Run(journal=journal, report=end, over=end))
+    assert_bits(train_low_rank(*given, Run(journal=kept)), trained(X, y))
 
 
 def test_with_other_memory_it_goes_on_as_it_began(
