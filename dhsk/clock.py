@@ -1,10 +1,12 @@
-"""The time of a process without that in which functions were compiled, by which estimates go.
+"""The time of a process without that in which functions were compiled, and the end of a budget.
 
-Functions are compiled once, at their first use: what a run has left is not in proportion to it.
+Estimates go by the former. Functions are compiled once, at their first use: what a run has left is
+not in proportion to it.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from time import monotonic
 from typing import Final
 
@@ -32,3 +34,18 @@ class WorkingClock:
 
 
 working_seconds: Final = WorkingClock()
+
+
+class Deadline:
+    """The end of a time budget that begins now, compilation included; None for no end."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._end = inf if seconds is None else monotonic() + seconds
+
+    def __call__(self) -> bool:
+        """Whether the time is over."""
+        return monotonic() >= self._end
+
+
+NO_END: Final = Deadline()
+"""Never comes."""

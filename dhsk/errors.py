@@ -37,7 +37,7 @@ class InputError(DhskError, ValueError):
 
 
 class BudgetError(DhskError):
-    """A computation needs more memory, or more room on disk, than there is.
+    """A computation needs more memory, room on disk or time than there is.
 
     Examples
     --------

@@ -1,6 +1,16 @@
 """Sizes in bytes, counts and durations, as people write and read them."""
 
+import re
+from math import inf
+from typing import Final
+
 from dhsk.errors import InputError
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_TIME: Final = re.compile(
+    r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*((?:second|minute|hour|day)s?|sec|min|[smhd]|$)\s*"
+)
+"""A number and its unit, of which the first letter tells; without one it is of seconds."""
 
 
 def parse_bytes(text: str | int, name: str = "memory") -> int:
@@ -18,6 +28,19 @@ def parse_bytes(text: str | int, name: str = "memory") -> int:
     if size <= 0:
         raise InputError(f"{name} must be a positive size such as 2GB or 512MiB, got {text!r}")
     return size
+
+
+def parse_seconds(text: str | float, name: str = "budget") -> float:
+    """Seconds in a duration such as "30min", "1h 30min" or 90.
+
+    Raises `InputError`, with the parameter's `name`, if it is not a positive duration.
+    """
+    cleaned = str(text).strip().lower()
+    parts = _TIME.findall(cleaned)
+    seconds = sum(float(number) * _SECONDS[unit[:1] or "s"] for number, unit in parts)
+    if _TIME.sub("", cleaned) or not 0 < seconds < inf:
+        raise InputError(f"{name} must be a positive time such as 30min, 2h or 90s, got {text!r}")
+    return seconds
 
 
 def format_bytes(size: float) -> str:

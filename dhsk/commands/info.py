@@ -376,6 +376,8 @@ def _counted(classes: Iterable[Any], counts: Iterable[int], what: str) -> str:
 def _convergence(model: SvcModel | LowRankModel) -> str:
     """Certificate of the solution in words."""
     found = model.certificates
+    if isinstance(model, LowRankModel) and model.stopped:
+        return f"no: stopped at its budget, {model.stopped}"
     if found.unconverged:
         return f"no: {found.unconverged}"
     if isinstance(model, SvcModel):

@@ -13,6 +13,7 @@ from dhsk.errors import InputError
 from dhsk.kernels import NAMED
 from dhsk.objects.places import is_url, parse_place
 from dhsk.samples.maps import parse_sphere_map
+from dhsk.units import parse_seconds
 
 
 class PathParameter(click.Path):
@@ -101,6 +102,12 @@ def _class_weight(text: str) -> str:
     return text
 
 
+def _duration(text: str) -> str:
+    """The text as it is, as messages have it."""
+    parse_seconds(text)
+    return text
+
+
 def _grid(text: str) -> list[int]:
     numbers = _whole_numbers(text)
     if len(numbers) != 3 or min(numbers) < 1 or numbers[0] < 2:
@@ -127,6 +134,7 @@ CLASS_WEIGHT = Parsed(
     _class_weight,
     "balanced, nor a factor of C for each class such as ill=5,well=1",
 )
+DURATION = Parsed("time", _duration, "a time above 0 such as 30min, 2h or 90s")
 PART = Parsed("number/count", _part, "a part such as 3/64")
 GRID = Parsed("folds,C,kernels", _grid, "2 folds or more, values of C and kernels", several=True)
 

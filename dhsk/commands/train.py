@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dhsk.bars import show_progress
+from dhsk.clock import NO_END, Deadline
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import (
     kernel_words,
@@ -43,7 +44,7 @@ from dhsk.commands.options import (
     shared_options,
 )
 from dhsk.commands.outcome import TreeMemory
-from dhsk.commands.parameters import SEED, PlaceParameter
+from dhsk.commands.parameters import DURATION, SEED, PlaceParameter
 from dhsk.commands.reading import Reading, reading_options
 from dhsk.commands.run_costs import exact_cost, low_rank_cost
 from dhsk.commands.table import FIT, gathered, option, rows_of
@@ -52,14 +53,14 @@ from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.models.archive import was_written_here
 from dhsk.models.low_rank_plan import usual_dtype
-from dhsk.objects.places import Place, remove_scratch
+from dhsk.objects.places import Place, bytes_below, remove_scratch
 from dhsk.samples import Samples
 from dhsk.samples.gaps import GappedSamples, warn_of_codes
 from dhsk.samples.looks import first_rows
 from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import LEARNT, SCALED, fixed_map
 from dhsk.systems import peak_resident
-from dhsk.units import format_bytes, human_seconds
+from dhsk.units import format_bytes, human_seconds, parse_seconds
 
 if TYPE_CHECKING:
     from dhsk.estimators.nystrom_svc import NystromSVC
@@ -72,6 +73,13 @@ FIT_ROWS: Final = rows_of(
     FIT,
     rank_row,
     *LANDMARKS,
+    option(
+        "--budget",
+        type=DURATION,
+        common=True,
+        help="With --rank: most time of the command, such as 30min. Then the best model so far is "
+        "written with a bound on its error, and the same command goes on.",
+    ),
     option(
         "--C",
         "C",
@@ -126,15 +134,9 @@ def train(
     needs the samples in memory. With --rank, samples that do not fit are read again in every pass.
     The same command continues after an interrupt.
     """
-    from dhsk.execution.checkpoint import Checkpoint
-    from dhsk.models.exact_checkpoint import PREFIX as EXACT
-    from dhsk.models.train_low_rank import PREFIX as NEWTON
-    from dhsk.nystrom.approximation import PREFIX as LANDMARKS
-
+    over = NO_END if fit["budget"] is None else Deadline(parse_seconds(fit["budget"]))
     check_out(out, samples, labels, what="a dhsk model", is_one=was_written_here)
-    _check_rank(fit)
-    if cluster.part is not None and fit["rank"] is None:
-        raise click.UsageError("--part is for --rank: an exact SVM is fitted in one process")
+    _check_rank(fit, cluster)
     mapping = {name: kernel.pop(name) for name in ("sphere_map", "zero_rows")}
     opened = open_samples_of(samples, table, labels)
     if not opened.is_sparse:
@@ -147,7 +149,7 @@ def train(
     of_scaled = mapping["sphere_map"] == SCALED and kernel["sigma"] is None  # in its width
     by_name = searched or (of_scaled and kernel["kernel"] == "gaussian")
     chosen = kernel["kernel"] if by_name else make_kernel(opened.shape[1], **kernel)
-    estimator = _estimator(fit).set_params(kernel=chosen, memory=cluster.memory, **mapping)
+    estimator = _estimator(fit, over).set_params(kernel=chosen, memory=cluster.memory, **mapping)
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
     with (
         TreeMemory() as tree,
@@ -161,9 +163,8 @@ def train(
         counted.warn()
         if cluster.writes:
             estimator.save(out)
-    for prefix in (NEWTON, LANDMARKS, EXACT):
-        Checkpoint(journal, prefix).remove()
-    remove_scratch(journal)
+    stopped = bool(estimator.model_.notes.get("stopped"))
+    _clear(journal, kept=stopped)
     _print_model(estimator.model_, perf_counter() - begin)
     found = [f"time scale {estimator.time_scale_:g}"] if searched else []
     found += [f"C = {estimator.C_:g}"] if fit["C"] is None else []
@@ -174,6 +175,10 @@ def train(
         peak = max(tree.peak, peak_resident(os.getpid()))  # between two looks too
         say(f"memory: {format_bytes(peak)} at the peak, {format_bytes(planned)} predicted")
     say(f"output: {out}")
+    if stopped:
+        size = format_bytes(bytes_below(journal))
+        say(f"better: the same command with a longer --budget, or none, goes on from {journal}")
+        say(f"        ({size}; remove it if the model is good enough)")
     proba = " --proba" if fit["probability"] or fit["loss"] == "logistic" else ""
     say_predict("next:   ", out, samples, labels, table, proba)
 
@@ -189,9 +194,33 @@ def _cost(samples: Samples, y: Any, kernel: Kernel | str, fit: dict[str, Any], r
     return low_rank_cost(samples, y, dtype, landmarks, run)
 
 
-def _check_rank(fit: dict[str, Any]) -> None:
+def _clear(journal: Place, *, kept: bool) -> None:
+    """Remove the checkpoints unless they are kept, and what workers read."""
+    from dhsk.execution.checkpoint import Checkpoint
+    from dhsk.models.exact_checkpoint import PREFIX as EXACT
+    from dhsk.models.train_low_rank import PREFIX as NEWTON
+    from dhsk.nystrom.approximation import PREFIX as LANDMARKS
+
+    for prefix in () if kept else (NEWTON, LANDMARKS, EXACT):
+        Checkpoint(journal, prefix).remove()
+    remove_scratch(journal)
+
+
+def _check_rank(fit: dict[str, Any], cluster: Cluster) -> None:
     """Refuse options that do not go together."""
+    if cluster.part is not None and fit["budget"] is not None:
+        raise click.UsageError(
+            "--budget is not for --part, as clocks of several processes differ: leave it out, and "
+            "end them all at any moment; the same commands go on"
+        )
     if fit["rank"] is None:
+        if cluster.part is not None:
+            raise click.UsageError("--part is for --rank: an exact SVM is fitted in one process")
+        if fit["budget"] is not None:
+            raise click.UsageError(
+                "--budget is for --rank: give --rank too, or leave it out; an exact SVM that is "
+                "interrupted goes on by the same command"
+            )
         for name in landmarks_in(fit):
             raise click.UsageError(f"--{name} is for --rank: give --rank too")
     elif fit["multi_class"] is not None:
@@ -202,7 +231,7 @@ def _check_rank(fit: dict[str, Any]) -> None:
         raise click.UsageError("--store is not for --rank: leave out one of them")
 
 
-def _estimator(fit: dict[str, Any]) -> "HeatSVC | NystromSVC":
+def _estimator(fit: dict[str, Any], over: Deadline) -> "HeatSVC | NystromSVC":
     """Estimator of the options; options that were not given keep its defaults."""
     from dhsk.estimators.nystrom_svc import NystromSVC
     from dhsk.estimators.svc import HeatSVC
@@ -213,7 +242,10 @@ def _estimator(fit: dict[str, Any]) -> "HeatSVC | NystromSVC":
         estimator = HeatSVC(store=fit["store"], multi_class=fit["multi_class"] or "auto", **own)
         estimator._with_sigmoids, estimator._seed_of_folds = fit["probability"], fit["seed"]
         return estimator
-    return NystromSVC(fit["rank"], random_state=fit["seed"], **own, **landmarks_in(fit))
+    own |= {"random_state": fit["seed"], "budget": fit["budget"]}
+    low_rank = NystromSVC(fit["rank"], **own, **landmarks_in(fit))
+    low_rank._deadline = over
+    return low_rank
 
 
 def _fit(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, passes_shown, unless_told
+from dhsk.clock import NO_END, Deadline
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto, time_scale_of
 from dhsk.estimators.saving import SavedEstimator
@@ -165,7 +166,11 @@ class HeatEstimator(SavedEstimator):
         """Where this estimator computes, within what memory, and where it is recorded."""
         places = {"store": self.store, "journal": self.journal}
         parsed = {k: None if v is None else parse_place(k, v) for k, v in places.items()}
-        return Run(self._bytes(), self.client, **parsed, report=report)
+        return Run(self._bytes(), self.client, **parsed, report=report, over=self._over())
+
+    def _over(self) -> Deadline:
+        """When the time of a fit that begins is over."""
+        return NO_END
 
     def _validated(self, X: Any, **options: Any) -> Any:
         """Validate X, or X and y, by scikit-learn; the map checks the values."""

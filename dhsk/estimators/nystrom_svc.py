@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
+from dhsk.clock import NO_END, Deadline
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.base import KernelEstimator
 from dhsk.estimators.classifier import HeatClassifier
@@ -25,6 +26,7 @@ from dhsk.models.train_low_rank import train_low_rank
 from dhsk.results.low_rank import LossName, LowRank
 from dhsk.samples import Samples
 from dhsk.samples.weighted import MapName
+from dhsk.units import parse_seconds
 
 
 @dataclass(eq=False, repr=False)
@@ -71,6 +73,11 @@ class NystromSVC(HeatClassifier[LowRankModel], KernelEstimator):
         than four million feature values, else for "float64". Sums and factorizations are in
         float64.
     memory, client, random_state
+    budget
+        Most time of a fit, such as "30min", or seconds. When it is over, the fit ends at the best
+        state so far, warns, and `duality_gap_` is the bound on what is missing. It may take some
+        passes over the features longer. If it is over before all landmarks are chosen, there is no
+        model, which is an error. None for no limit.
     indefinite
         What to do with a kernel that is known not to be positive semi-definite, such as the
         expansion of the parametrix: "error", or "allow". Features have inner products that are
@@ -131,6 +138,8 @@ class NystromSVC(HeatClassifier[LowRankModel], KernelEstimator):
 
     _model_type = LowRankModel
     _dtypes = ("float32", "float64", None)
+    _deadline = NO_END
+    """That of a command, whose time began before the fit."""
 
     n_components: int = 1000
     C: float | Auto = "auto"
@@ -146,6 +155,7 @@ class NystromSVC(HeatClassifier[LowRankModel], KernelEstimator):
     dtype: str | None = None  # type: ignore[assignment]  # that of its base has a type
     random_state: int | np.random.RandomState | None = None
     indefinite: Indefinite = "error"
+    budget: float | str | None = None
 
     def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
         return self.dtype or usual_dtype(kernel, n_samples, self.n_components)
@@ -153,6 +163,11 @@ class NystromSVC(HeatClassifier[LowRankModel], KernelEstimator):
     def _check(self, *positive: str) -> None:
         super()._check(*positive)
         self._low_rank()
+
+    def _over(self) -> Deadline:
+        if self.budget is None or self._deadline is not NO_END:
+            return self._deadline
+        return Deadline(parse_seconds(self.budget))
 
     def _low_rank(self) -> LowRank:
         return LowRank(
@@ -182,6 +197,14 @@ class NystromSVC(HeatClassifier[LowRankModel], KernelEstimator):
                 "loss='logistic', or CalibratedClassifierCV(NystromSVC(...), ensemble=False) of "
                 "sklearn.calibration"
             )
+
+    def _complaint(self, model: LowRankModel) -> str | None:
+        if model.stopped is None:
+            return super()._complaint(model)
+        return (
+            f"stopped at budget {self.budget}, {model.stopped}; a longer budget, or none, comes "
+            "nearer"
+        )
 
     def _doubt(self, model: LowRankModel, sample_weights: Floats) -> str | None:
         return doubt_of_low_rank(model, len(sample_weights), int(self.n_components))

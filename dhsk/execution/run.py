@@ -1,11 +1,12 @@
 """A run: where a call computes, within what memory, where it is recorded, and who is told."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from dhsk.bars import Show, shown
+from dhsk.clock import NO_END
 from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Allowance
@@ -45,6 +46,9 @@ class Run:
     report: OnProgress = ignore
     """Called with each event of progress."""
 
+    over: Callable[[], bool] = NO_END
+    """Whether the time for it is over."""
+
     @classmethod
     @contextmanager
     def begun(
@@ -73,7 +77,7 @@ class Run:
             full_disk_is_budget(),
             computing(client) as found,
         ):
-            yield cls(limit, found, **parsed, report=told), told
+            yield cls(limit, found, **parsed, report=told, over=NO_END), told
 
     @contextmanager
     def told(self, **guesses: float) -> Iterator[tuple[Self, RunProgress]]:

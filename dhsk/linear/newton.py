@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
+from dhsk.clock import NO_END
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.linear.features import Features, sum_of
 from dhsk.linear.losses import Loss
@@ -77,6 +78,8 @@ class Solution:
     """Newton steps."""
     passes: int
     """Passes over the features."""
+    stopped: bool = False
+    """Whether the time was over, so that it is no final one."""
 
 
 @dataclass
@@ -94,9 +97,13 @@ class Newton:
     report: OnProgress = ignore
     steps: KeptSolve = field(default_factory=KeptSolve)
     """Where the state is kept after every step."""
+    over: Callable[[], bool] = NO_END
+    """Whether the time is over, asked between passes: then the solution is what there is."""
     patience: int = 0
     """Conjugate gradient iterations of a step above which factors are computed; 0: by `Z`."""
     passes: int = field(default=0, init=False)
+    cut: bool = field(default=False, init=False)
+    """Whether the last direction is one of fewer iterations, as the time was over."""
 
     def __post_init__(self) -> None:
         """Choose the default patience."""
@@ -111,6 +118,10 @@ class Newton:
     ) -> Solution:
         """Solve from an initial solution, by default 0, or resume.
 
+        When the time is over, the step that was begun is taken along its direction so far. It is
+        not kept: who goes on takes it whole, and ends with the bits of a solve without an end.
+        From 0 it takes one iteration at least, as 0 tells no classes apart.
+
         Parameters
         ----------
         start
@@ -124,18 +135,26 @@ class Newton:
         factors = Factors(self.columns) if factors is None else factors
         if state is None:
             state = self._begin(start, factors)
+            self.steps.keep(state, factors)
         self.passes = state.passes
-        while state.live.any() and state.newton < MOST_NEWTON:
+        while state.live.any() and state.newton < MOST_NEWTON and not self.cut:
+            if self.over() and state.V.any():
+                break
             if state.conjugate > self.patience:
                 self._make(factors, state)
                 self.steps.keep(state, factors)
+                continue  # a look at the time
+            before = _lengths(state.G)
             state.conjugate = self._step(state, factors)
             state.newton += 1
             state.live &= _lengths(state.G) > state.goal
             state.passes = self.passes
-            self.steps.keep(state, factors)
+            if not self.cut:
+                self.steps.keep(state, factors)
             self._tell(state)
         left = _lengths(state.G)
+        # A step that is cut may end at a longer gradient, but at a lower objective.
+        bound = np.minimum(left, before) if self.cut else left
         return Solution(
             coef=state.V,
             objective=state.f,
@@ -144,10 +163,11 @@ class Newton:
             relative=np.divide(left, state.goal, out=np.zeros_like(left), where=left > 0)
             * self.tol
             * self.targets.scale(self.columns),
-            gap=left**2 / 2,
+            gap=bound**2 / 2,
             converged=left <= state.goal,
             newton=state.newton,
             passes=state.passes,
+            stopped=self.cut or bool(state.live.any() and state.newton < MOST_NEWTON),
         )
 
     def _begin(self, start: Floats | None, factors: Factors) -> State:
@@ -231,7 +251,8 @@ class Newton:
             D[:, open_] += a * P[:, open_]
             R[:, open_] -= a * Q
             open_ = open_[_lengths(R[:, open_]) > limit[open_]]
-            if not len(open_):
+            self.cut = bool(len(open_)) and self.over()
+            if self.cut or not len(open_):
                 break
         return D, count
 
@@ -307,11 +328,12 @@ _PATIENCE_OF_PART: Final = 100
 
 
 def kept_solution(entries: Checkpoint, name: str, solve: Callable[[], Solution]) -> Solution:
-    """Solution that an earlier run has found, or found and kept now."""
+    """Solution that an earlier run has found, or found and kept now if it was not stopped."""
     found = entries.get(name, lambda kept: Solution(**kept))
     if found is None:
         found = solve()
-        entries.put(name, vars(found))
+        if not found.stopped:
+            entries.put(name, vars(found))
     return found
 
 

@@ -107,6 +107,22 @@ class LowRankModel(TrainedModel):
         return len(self.intercepts)
 
     @property
+    def stopped(self) -> str | None:
+        """When its time was over, and how good it is, in words; None if it was not."""
+        if not self.notes.get("stopped"):
+            return None
+        found = self.certificates
+        least = found.objective - found.gap
+        if (least > 0).all():
+            bound = f"at most {100 * (found.gap / least).max():.2g} % above the optimum"
+        else:
+            bound = (
+                f"not yet bounded, with a gradient of {found.relative.max():.1e} of that at 0 "
+                f"(tol {found.tol:g})"
+            )
+        return f"after {found.steps:,} Newton steps: the objective is {bound}"
+
+    @property
     def has_probabilities(self) -> bool:
         """Whether the loss is logistic."""
         return self.certificates.loss == "logistic"

@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from dhsk.arrays import Floats, blocks
+from dhsk.errors import BudgetError
 from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import own_room
@@ -31,6 +32,8 @@ from dhsk.models.problem import Problem
 from dhsk.models.sources import RowsShape
 from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.nystrom.room import computed_on_device
+from dhsk.objects.places import bytes_below
+from dhsk.progress import Progress
 from dhsk.results.low_rank import LowRank, check_loss
 from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples
@@ -53,29 +56,53 @@ def train_low_rank(
 
     Its certificates say which columns did not converge. The seed is that of all random choices.
     With a checkpoint folder in `run.journal`, the same call resumes after an interruption and gives
-    the same model; the caller removes the folder.
+    the same model; the caller removes the folder. When `run.over`, training ends at its best state
+    so far, and the notes of the model say that it was "stopped".
 
     Raises InputError if samples, kernel, map and loss do not match, or a row cannot be used, and
-    BudgetError if memory or disk do not suffice.
+    BudgetError if memory or disk do not suffice, or the time is over before training.
     """
     check_loss(how.loss)
     check_factors([problem.C], problem.weights)
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
     with run.told(approximation=3, training=3) as (run, told):
         plan, room = _plan(problem, samples, row_map, run, how)
-        mark = None if run.journal is None else row_map.scan(samples, run).fingerprint
+        first = replace(run, report=_InTime(run))
+        mark = None if run.journal is None else row_map.scan(samples, first).fingerprint
         with told.part("approximation", 1.0):
-            found = approximate(samples, row_map, how, run, plan, seed=seed, fingerprint=mark)
+            found = approximate(samples, row_map, how, first, plan, seed=seed, fingerprint=mark)
         name = "" if mark is None else _name_of(problem, row_map, mark, [how.loss, seed], found)
         entries = Checkpoint(run.journal, PREFIX)
-        solver = _Solver(problem, how.loss, seed, found, entries, name, told)
+        solver = _Solver(problem, how.loss, seed, found, entries, name, run, told)
         solution = solver.solve(solver.room_of(room))
         model = _model(problem, row_map, how, found, solution)
     notes = training_notes(samples.shape[0], samples.source)
     notes["planned_bytes"] = None if plan is None else plan.need.total
+    if solution.stopped:
+        notes["stopped"] = True
     return replace(
         model, feature_names=samples.feature_names, vectorizer=samples.vectorizer, notes=notes
     )
+
+
+@dataclass(frozen=True)
+class _InTime:
+    """Reports what comes before training, and ends it when the time is over: it has no model."""
+
+    run: Run
+
+    def __call__(self, event: Progress) -> None:
+        """Report an event."""
+        self.run.report(event)
+        if event.done < event.total and self.run.over():
+            at = f"{event.stage}, {event.done:,} of {event.total:,}"
+            way = "give a longer one, or none"
+            if self.run.journal is not None and bytes_below(self.run.journal):
+                way = f"the same with a longer one, or none, goes on from {self.run.journal}"
+            raise BudgetError(
+                f"the budget of time was over before training began ({at}), so there is no model: "
+                f"{way}; fewer features take less"
+            )
 
 
 def _plan(
@@ -124,6 +151,7 @@ class _Solver:
     found: Approximation
     entries: Checkpoint
     name: str
+    run: Run
     told: RunProgress
 
     def room_of(self, left: int) -> int:
@@ -166,12 +194,14 @@ class _Solver:
             room - len(columns) * (Z.inner + 1) ** 2 * Z.dtype.itemsize - curvatures,
             self.told,
             steps,
+            self.run.over,
         )
         threads = self.found.plan.at_once
         found = kept_solution(
             self.entries, name, lambda: solve_columns(newton, seed=self.seed, threads=threads)[0]
         )
-        steps.drop()
+        if not found.stopped:
+            steps.drop()
         return found
 
     def _bytes_of(self, n_columns: int) -> int:
@@ -192,6 +222,7 @@ def _joined(parts: list[Solution]) -> Solution:
         },
         newton=max(part.newton for part in parts),
         passes=sum(part.passes for part in parts),
+        stopped=any(part.stopped for part in parts),
     )
 
 

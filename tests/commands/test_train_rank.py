@@ -12,6 +12,7 @@ from distributed import Client
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE, INTERRUPTED, TOO_BIG
+from dhsk.commands import train
 from dhsk.progress import Progress
 
 TRAIN = ("train", "x.npy", "--labels", "y.txt", "--rank", 20, "--out", "m")
@@ -110,6 +111,11 @@ def test_more_landmarks_than_features(run: Any, samples: Any) -> None:
         ((*TRAIN[:4], "--out", "m", "--loss", "logistic"), "--loss is for --rank"),
         ((*TRAIN[:4], "--out", "m", "--selection", "uniform"), "--selection is for --rank"),
         ((*TRAIN[:4], "--out", "m", "--oversampling", 2), "--oversampling is for --rank"),
+        ((*TRAIN[:4], "--out", "m", "--budget", "1h"), "--budget is for --rank: give --rank too"),
+        ((*TRAIN, "--budget", "1h", "--part", "1/2"), "--budget is not for --part"),
+        ((*TRAIN, "--budget", "0"), "'0' is not a time above 0 such as 30min"),
+        ((*TRAIN, "--budget", "-5min"), "'-5min' is not a time above 0"),
+        ((*TRAIN, "--budget", "soon"), "'soon' is not a time above 0"),
         ((*TRAIN, "--rank", 0), "0 is not in the range"),
         ((*TRAIN, "--tol", 0), "tol must be above 0"),
         (
@@ -185,6 +191,64 @@ def test_the_same_command_goes_on(run: Any, samples: Any, monkeypatch: Any) -> N
     found = dhsk.NystromSVC.load("m")
     np.testing.assert_array_equal(found.landmark_coef_, whole.landmark_coef_)
     assert [path.name for path in Path("m.part").iterdir()] == ["mine.txt"]
+
+
+def test_when_its_time_is_over_it_writes_what_there_is(
+    run: Any, samples: Any, monkeypatch: Any
+) -> None:
+    """The time of the command, labels included; the same command goes on to the same bits."""
+    assert run(*TRAIN, "--out", "whole")[0] == DONE
+    whole, now = dhsk.NystromSVC.load("whole"), [0.0]
+
+    @contextmanager
+    def ticking() -> Iterator[Any]:
+        def see(event: Progress) -> None:
+            now[0] += 60 * (event.stage == "training")
+
+        yield see
+
+    def slow(*words: Any) -> Any:
+        now[0] += 600
+        return read(*words)
+
+    read = train.read_labels_of
+    with monkeypatch.context() as patched:
+        patched.setattr("dhsk.clock.monotonic", lambda: now[0])
+        patched.setattr("dhsk.commands.train.show_progress", ticking)
+        patched.setattr("dhsk.commands.train.read_labels_of", slow)
+        code, out, err = run(*TRAIN, "--budget", "12min")
+        begun = dhsk.NystromSVC.load("m")
+        assert begun.n_iter_ == 2
+        info = run("info", "m")[1]
+    assert code == DONE
+    assert len(err.splitlines()) == 1
+    assert "dhsk: stopped at budget 12min, after 2 Newton steps: the objective is " in err
+    assert "the same command with a longer --budget, or none, goes on from m.part" in out
+    assert "no: stopped at its budget, after 2 Newton steps" in info
+    assert run("predict", "m", "x.npy", "--out", "p.csv")[0] == DONE
+    seen = []
+
+    @contextmanager
+    def listen() -> Iterator[Any]:
+        yield lambda event: seen.append(event.stage)
+
+    monkeypatch.setattr("dhsk.commands.train.show_progress", listen)
+    code, out, err = run(*TRAIN, "--budget", "1h")
+    assert (code, "stopped" in err, "better:" in out) == (DONE, False, False)
+    assert seen.count("training") == whole.n_iter_ - 2
+    found = dhsk.NystromSVC.load("m")
+    np.testing.assert_array_equal(found.landmark_coef_, whole.landmark_coef_)
+    assert not Path("m.part").exists()
+
+
+def test_a_time_that_is_over_before_training_is_an_error(run: Any, samples: Any) -> None:
+    """With the exit code of what does not fit."""
+    code, _, err = run(*TRAIN, "--budget", "0.001s")
+    assert code == TOO_BIG
+    assert "the budget of time was over before training began (" in err
+    assert "give a longer one, or none; fewer features take less" in err  # nothing is kept yet
+    assert not Path("m").exists()
+    assert run(*TRAIN)[0] == DONE
 
 
 @pytest.mark.slow

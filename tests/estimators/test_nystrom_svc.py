@@ -270,3 +270,36 @@ def test_a_fit_to_a_file_can_be_gone_on_with(tmp_path: Path) -> None:
     assert list((tmp_path / "journal").glob("newton-*.npz"))
     found = nystrom().fit_samples(tmp_path / "x.npy", y, journal=tmp_path / "journal")
     np.testing.assert_array_equal(found.landmark_coef_, nystrom().fit(X, y).landmark_coef_)
+
+
+def test_a_budget_ends_a_fit_with_a_bound(monkeypatch: Any, tmp_path: Path) -> None:
+    """One warning says how good it is; the same call with checkpoints goes on."""
+    X, y = digits(4)
+    now = [0.0]
+    monkeypatch.setattr("dhsk.clock.monotonic", lambda: now[0])
+
+    def see(event: dhsk.Progress) -> None:
+        now[0] += 2.0 * (event.stage == "training")
+
+    with pytest.warns(ConvergenceWarning, match="stopped at budget 3s, after 2 Newton") as caught:
+        model = nystrom(budget="3s").fit_samples(X, y, see, tmp_path)
+    assert len(caught) == 1
+    whole = nystrom().fit(X, y)
+    assert not model.converged_
+    missing = (model.objective_ - whole.objective_) / model.objective_
+    assert missing.max() > 0
+    assert missing.max() <= model.duality_gap_
+    model.save(tmp_path / "m")
+    loaded = dhsk.NystromSVC.load(tmp_path / "m")
+    assert (loaded.budget, loaded.model_.stopped) == ("3s", model.model_.stopped)
+    assert clone(model).get_params()["budget"] == "3s"
+    assert "budget='3s'" in repr(clone(model))
+    again = nystrom(budget="1h").fit_samples(X, y, see, tmp_path)
+    np.testing.assert_array_equal(again.landmark_coef_, whole.landmark_coef_)
+
+
+@pytest.mark.parametrize("budget", [0, -1, "soon", "0min", np.nan, np.inf, [1], True])
+def test_a_budget_is_a_time_above_0(budget: Any) -> None:
+    """Before anything is computed."""
+    with pytest.raises(InputError, match="budget must be a positive time such as 30min"):
+        nystrom(budget=budget).fit(*digits(2))

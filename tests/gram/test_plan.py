@@ -19,7 +19,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.kernels.rows import DENSE_BYTES
 from dhsk.samples import open_samples
-from dhsk.units import format_bytes, parse_bytes
+from dhsk.units import format_bytes, parse_bytes, parse_seconds
 
 LAPTOP = Resources(workers=2, threads=2, memory=8 * 10**9)
 
@@ -181,6 +181,29 @@ def test_what_is_no_size_is_refused(text: str) -> None:
     """Only positive finite sizes pass."""
     with pytest.raises(InputError, match="memory must be a positive size such as 2GB"):
         parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30min", 1800), ("90", 90), (90, 90), (0.5, 0.5), ("1.5 hours", 5400), ("2H", 7200),
+        ("1h 30min", 5400), ("1h30m20s", 5420), (" 2 days\n", 172800), ("1 sec", 1), (1e-5, 1e-5),
+    ],
+)  # fmt: skip
+def test_durations_are_read(text: str | float, seconds: float) -> None:
+    """With one unit or several, of seconds without."""
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "min", "-5min", "0", "0h", "soon", "nan", "inf", "1e999", "30 parsecs", "1:30", "30minx",
+     "1,5h", "5 6", True],
+)  # fmt: skip
+def test_what_is_no_duration_is_refused(text: str | bool) -> None:
+    """Only positive finite ones pass."""
+    with pytest.raises(InputError, match="budget must be a positive time such as 30min, 2h or 90s"):
+        parse_seconds(text)
 
 
 def test_sizes_are_written_for_people() -> None:

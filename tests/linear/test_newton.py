@@ -194,3 +194,40 @@ def test_a_part_of_many_samples_gives_the_start() -> None:
     assert begun.passes < cold.passes
     assert factors
     assert np.abs(begun.coef - cold.coef).max() <= AGREEMENT * np.abs(cold.coef).max()
+
+
+class Looks:
+    """A clock by which the time is over after some looks at it."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def __call__(self) -> bool:
+        """Whether it is over."""
+        self.left -= 1
+        return self.left < 0
+
+
+def test_what_there_is_when_the_time_is_over_is_bounded_by_its_gap() -> None:
+    """Wherever it is over, also within a step, which is not lost; a late end changes no bit."""
+    X, y = digits()
+    columns = one_vs_rest(4, 1.0)
+    whole = newton(held(X), y % 4, columns, HINGE).solve()
+    least, bound, within = np.full(4, np.inf), np.full(4, np.inf), 0
+    for looks in range(1000):
+        problem = newton(held(X), y % 4, columns, HINGE)
+        problem.over = Looks(looks)
+        found = problem.solve()
+        if not found.stopped:
+            break
+        missing = found.objective - whole.objective
+        assert found.coef.any(axis=0).all()
+        assert (missing <= found.gap + 1e-12 * whole.objective).all()  # rounding
+        # As good as the whole steps before it; these end where none is cut.
+        assert (found.objective <= least * (1 + 1e-12)).all()
+        assert not problem.cut or (found.gap <= bound).all()
+        within += problem.cut and bool((found.objective < least).any())
+        if not problem.cut:
+            least, bound = found.objective, found.gap
+    assert within > whole.newton
+    np.testing.assert_array_equal(found.coef, whole.coef)

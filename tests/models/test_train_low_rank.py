@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import dhsk
+from dhsk.clock import NO_END
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
@@ -207,14 +208,16 @@ def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Training:
     if request.param == "in batches":
         leave(monkeypatch, 6 * 21**2 * 8)
 
-    def train(report: Any = ignore, journal: Path | None = None) -> LowRankModel:
+    def train(
+        report: Any = ignore, journal: Path | None = None, over: Any = NO_END
+    ) -> LowRankModel:
         problem = problem_of(X, y)
         return train_low_rank(
             problem,
             open_samples(X),
             row_map(X.shape[1]),
             how,
-            Run(report=report, journal=journal),
+            Run(report=report, journal=journal, over=over),
         )
 
     return train
@@ -236,6 +239,55 @@ def test_interrupted_at_any_step_it_goes_on_to_the_same_bits(run: Training, tmp_
         with pytest.raises(KeyboardInterrupt):
             run(Interrupting(1), tmp_path / "each")
     assert_bits(run(journal=tmp_path / "each"), undisturbed)
+
+
+class Ending:
+    """A time that is over some looks after training or another stage has begun."""
+
+    def __init__(self, looks: int, stage: str = "training") -> None:
+        self.left = looks
+        self.stage = stage
+        self.begun = False
+
+    def __call__(self, event: Progress | None = None) -> bool:
+        """Hear of progress, or say whether it is over."""
+        if event is not None:
+            self.begun |= event.stage == self.stage
+        else:
+            self.left -= self.begun
+        return self.left < 0
+
+
+@pytest.mark.slow
+def test_ended_by_its_time_it_goes_on_to_the_same_bits(run: Training, tmp_path: Path) -> None:
+    """At a step or within one, with a model that is bounded, and says what it is."""
+    undisturbed = run()
+    assert undisturbed.stopped is None
+    for looks in (0, 1, 2, 7, 20):
+        end, journal = Ending(looks), tmp_path / str(looks)
+        found = run(end, journal, end)
+        assert "the objective is " in str(found.stopped)
+        proof, best = found.certificates, undisturbed.certificates.objective
+        assert not proof.converged.all()
+        assert (proof.objective - best <= proof.gap).all()
+        assert (found.coef != undisturbed.coef).any()
+        again = run(journal=journal)
+        assert_bits(again, undisturbed)
+        assert again.stopped is None
+
+
+def test_over_before_training_it_says_what_to_do(tmp_path: Path) -> None:
+    """There is no model then, and with checkpoints it goes on."""
+    X, y = digits(4, 300)
+    given = problem_of(X, y), open_samples(X), row_map(), TIGHT
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "landmarks-some.npz").write_bytes(b"of a run of more samples")
+    for journal, way in ((None, "give a"), (tmp_path / "new", "give a"), (kept, "goes on from")):
+        end = Ending(0, "landmarks")
+        with pytest.raises(BudgetError, match=rf"training began \(landmarks, 0 of 40\).*{way}"):
+            train_low_rank(*given, Run(journal=journal, report=end, over=end))
+    assert_bits(train_low_rank(*given, Run(journal=kept)), trained(X, y))
 
 
 def test_with_other_memory_it_goes_on_as_it_began(
