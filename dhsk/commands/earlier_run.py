@@ -57,6 +57,7 @@ def opening(page: Place) -> str:
 
 def refuse_unfinished(out: Place) -> None:
     """Raise InputError for a folder that has no results yet, but of a run that has begun."""
+    _refuse_parts(out)
     begun = (out / PAGE, out / TABLES[1], out.joinpath(*_NOTE))
     if not (out / TABLES[0]).exists() and any(file.exists() for file in begun):
         raise InputError(
@@ -64,7 +65,7 @@ def refuse_unfinished(out: Place) -> None:
         )
 
 
-def refuse_parts(folder: Place) -> None:
+def _refuse_parts(folder: Place) -> None:
     """Raise InputError for what the parts of a command share."""
     if not folder.name.endswith(".parts"):
         return

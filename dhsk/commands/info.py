@@ -78,7 +78,6 @@ def _described(path: Place) -> Description:
     if (path / TABLES[0]).exists():
         return _results(path)
     refuse_unfinished(path)
-    refuse_parts(path)
     if is_name_of_file(path) and not path.exists():
         Origin.of(str(path))  # which says so
     try:
@@ -382,16 +381,15 @@ def _convergence(model: SvcModel | LowRankModel) -> str:
         return f"no: {found.unconverged}"
     if isinstance(model, SvcModel):
         return f"yes, to {np.max(model.certificates.violation):.1e} (tol {found.tol:g})"
-    norm = np.max(model.certificates.relative)
+    norm = model.certificates.relative.max()
     return f"yes, to a gradient of {norm:.1e} times that at 0 (tol {found.tol:g})"
 
 
 def _training(model: SvcModel | LowRankModel) -> list[tuple[str, str]]:
     """What the notes say of the training."""
     notes = model.notes
-    rows = []
+    rows, source = [], f" of {notes['source']}" if notes.get("source") else ""
     if notes.get("n_samples"):
-        source = f" of {notes['source']}" if notes.get("source") else ""
         by = f", by dhsk {notes['dhsk']}" if notes.get("dhsk") else ""
         rows.append(("trained on", f"{notes['n_samples']:,} samples{source}{by}"))
     # Shown by themselves; the time scale is that of the kernel, unless one was given as a whole.
