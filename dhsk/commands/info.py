@@ -9,14 +9,7 @@ import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
 from dhsk.commands.cv_table import facts_of_result, rows_of_result
-from dhsk.commands.earlier_run import (
-    PAGE,
-    TABLES,
-    WITNESS,
-    opening,
-    refuse_parts,
-    refuse_unfinished,
-)
+from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, opening, refuse_unfinished
 from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError, StoreError
