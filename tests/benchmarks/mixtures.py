@@ -49,12 +49,12 @@ def write_samples(folder: Path, n: int) -> None:
     _write(folder, n, np.float64, ((dhsk.hyperspherical_map(X), y) for X, y in draw(n)))
 
 
-def write_counts(folder: Path, n: int, rare: float | None = None) -> None:
-    """Counts in float32 and labels likewise, with as many near the border as of a million.
+def write_counts(folder: Path, n: int, rare: float | None = None, times: float = 1.0) -> None:
+    """Counts in float32 and labels likewise, with `times` as many near the border as of a million.
 
     Where a class is rare, `NEAR` of all samples are: few of them meet one of the other class.
     """
-    near = NEAR * (min(1.0, 1e6 / n) if rare is None else 1.0)
+    near = times * NEAR * (min(1.0, 1e6 / n) if rare is None else 1.0)
     _write(folder, n, np.float32, draw(n, near=near, rare=rare))
 
 
