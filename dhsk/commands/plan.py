@@ -7,7 +7,15 @@ from typing import Any, Final
 import click
 
 from dhsk.bars import show_progress
-from dhsk.commands.console import hint, hint_next, kernel_words, print_pairs, say, say_json
+from dhsk.commands.console import (
+    hint,
+    hint_next,
+    kernel_words,
+    print_pairs,
+    print_table,
+    say,
+    say_json,
+)
 from dhsk.commands.inputs import open_samples_of, own_label_column
 from dhsk.commands.labelled import read_labels_of
 from dhsk.commands.options import (
@@ -36,10 +44,12 @@ from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources, are_heavy
 from dhsk.gram.plan import GramPlan, make_plan
+from dhsk.gram.prepare import takes_float32
 from dhsk.gram.sides import GramSides
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import free_bytes
 from dhsk.planning.device import device_lines
+from dhsk.planning.methods import HEADS, method_costs
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import (
@@ -133,8 +143,9 @@ def plan(
         if as_json:
             say_json({"rates": asdict(rates)})
         return
-    allowed = Allowance.now(limit)  # before anything is read
-    resources = _resources(machine["workers"], limit or memory_limit())
+    resources = _resources(machine["workers"], limit)
+    on_paper = resources.workers > core_count()
+    allowed = Allowance.now(resources.memory if on_paper else limit)  # before anything is read
     if training.labels is not None and (samples is None or training.classes is not None):
         raise click.UsageError("--labels goes with SAMPLES, and without --classes")
     name_kernel(kernel, training.sphere_map)
@@ -155,15 +166,20 @@ def plan(
     seconds = kernel_seconds(made, gram.product_dtype)
     free = free_bytes(machine["out"] or Path())
     prediction = Prediction(gram, rates or known_rates(), seconds, free=free)
+    features = prediction
+    if takes_float32(made):
+        features = prediction.in_single(kernel_seconds(made, "float32"))
+    costs = list(method_costs(prediction, features, plans.grid, plans.ways, machine["passes"]))
     own = samples, training.labels, training.groups, machine["memory"]
     after = Proposals(opened, own, table, prediction, plans)
     if not as_json:
         title = f"Gram matrix of {samples or 'samples to come'}, kernel {kernel_words(made)}"
         lines = device_lines(gram, made)
-        _say_gram(title, prediction, machine["passes"], overlap and overlap[1], after, lines)
+        _say_gram(title, prediction, overlap and overlap[1], after, lines)
     timed = time_training(plans, opened, training)
     if as_json:
         facts = {"gram": gram_facts(prediction, machine["passes"]), **training_facts(plans, timed)}
+        facts["methods"] = [cost.facts(prediction.at_once) for cost in costs]
         say_json(
             {
                 "samples": samples,
@@ -174,6 +190,8 @@ def plan(
             }
         )
     else:
+        print_table(HEADS, [cost.row(prediction.at_once) for cost in costs])
+        hint("(GET and PUT: requests of either price class, where samples and results are on S3)")
         say_training(plans, timed, training)
         hint_next(after.commands())
     gram.check(free if machine["out"] is not None else None)
@@ -188,24 +206,30 @@ def _opened(samples: str, table: Reading, training: Classifiers) -> Samples:
     return opened
 
 
-def _resources(workers: int | None, memory: int) -> Resources:
-    """Worker processes as commands start them: threads where these would take the memory."""
-    cores = core_count()
+def _resources(workers: int | None, limit: int | None) -> Resources:
+    """Worker processes as commands start them: threads where these would take the memory.
+
+    Each of more workers than cores has the memory of a core here, unless there is a limit.
+    """
+    cores, memory = core_count(), limit or memory_limit()
     if workers is None and are_heavy(cores, memory):
         return Resources(0, cores, memory)
-    return Resources(workers or cores, workers or cores, memory)
+    count = workers or cores
+    return Resources(count, count, limit or memory * max(count, cores) // cores)
 
 
 def _say_gram(
     title: str,
     prediction: Prediction,
-    passes: int,
     read: int | None,
     after: Proposals,
     on_device: list[tuple[str, str]],
 ) -> None:
     planned: GramPlan = prediction.plan
-    rows = [*planned.table(), *prediction.table(passes), *on_device]
+    rows = [*planned.table(), *prediction.table(), *on_device]
+    count, cores = planned.resources.workers, core_count()
+    if count > cores:
+        rows += prediction.on_paper()
     if verbosity() >= Verbosity.VERBOSE:
         counted_on = [] if read is None else [("counted on", f"the first {read:,} samples")]
         rows += [*counted_on, *prediction.speeds(), *prediction.limits()]
@@ -215,9 +239,8 @@ def _say_gram(
     if after.refused:
         rows.append(("refused", after.refused))
     print_pairs(title, rows)
-    count, cores = planned.resources.workers, core_count()
     if count > cores:
-        say(f"({count} workers on paper: each as fast as one of the {cores} cores here, one disk)")
+        say(f"({count:,} workers on paper: each like one of the {cores} cores here, one disk)")
 
 
 def _measure(place: Path, *, quiet: bool) -> Rates:

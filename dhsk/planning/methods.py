@@ -1,0 +1,161 @@
+"""Time, work, bytes and requests of each way to use many samples: arithmetic alone."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dhsk.execution.limits import core_count
+from dhsk.execution.memory import Share
+from dhsk.gram.storage.staged import DENSE_CHUNK_BYTES
+from dhsk.objects.path import PART_BYTES
+from dhsk.planning.fits import COLUMNS_OF_SUPPORT, PASSES, ROUNDS, few_support_seconds
+from dhsk.planning.prediction import START_SECONDS, Prediction
+from dhsk.planning.training import ON_WORKERS, GridShape, Training
+from dhsk.solvers.problems import way_of_model
+from dhsk.units import counted, format_bytes, seconds_range
+
+HEADS: Final = "one model, or matrix", "time", "core-hours", "read + written", "GET", "PUT"
+"""Heads of the table."""
+
+SPREAD: Final = 1.5
+"""Factor between the seconds that are expected and either end of what is said. Of the runs in
+docs/benchmarks.md that it was compared with, all were within it."""
+
+FEW, MANY, SHARE = 1_000, 10_000, 0.01
+"""Support vectors of exact SVMs that are planned: two numbers, and a share of the samples."""
+
+STREAMED: Final = "samples read in every pass"
+
+
+@dataclass(frozen=True)
+class MethodCost:
+    """What one way takes."""
+
+    name: str
+    seconds: float | None
+    """None where it does not fit."""
+    read: float = 0.0
+    """Bytes of samples and tiles."""
+    written: float = 0.0
+    puts: int = 0
+    """Requests that write, if that is on a server."""
+
+    @property
+    def gets(self) -> int:
+        """Requests that read, if that is on a server: one for each part of a file."""
+        return math.ceil(self.read / PART_BYTES)
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """Least and most seconds."""
+        return None if self.seconds is None else (self.seconds / SPREAD, self.seconds * SPREAD)
+
+    def row(self, cores: int) -> list[str]:
+        """Cells under `HEADS`."""
+        if self.seconds is None or self.range is None:
+            return [self.name, "does not fit", *"----"]
+        hours, moved = self.seconds * cores / 3600, format_bytes(self.read + self.written)
+        work = f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
+        requests = map(_count, (self.gets, self.puts))
+        return [self.name, seconds_range(*self.range), work, moved, *requests]
+
+    def facts(self, cores: int) -> dict[str, Any]:
+        """The numbers of the row for programs."""
+        hours = None if self.seconds is None else self.seconds * cores / 3600
+        return {
+            "name": self.name,
+            "seconds": self.range,
+            "core_hours": hours,
+            "read_bytes": math.ceil(self.read),
+            "written_bytes": math.ceil(self.written),
+            "get_requests": self.gets,
+            "put_requests": self.puts,
+        }
+
+
+def _count(count: int) -> str:
+    return f"{count:,}" if count < 10**7 else f"{count:.1e}"
+
+
+def method_costs(
+    prediction: Prediction,
+    features: Prediction,
+    shape: GridShape,
+    ways: Mapping[int | None, Training],
+    passes: int,
+) -> Iterator[MethodCost]:
+    """Costs of exact SVMs, of low ranks, and of the matrix, stored and computed in every pass.
+
+    `features` is the prediction of the same matrix in their type; `ways` are the plans of
+    their memory. Without a server requests are those that there would be.
+    """
+    n, exact = prediction.plan.sides.samples, ways[None].model
+    if exact is None:
+        yield MethodCost("exact", None)
+    else:
+        for support in sorted({min(n, count) for count in (FEW, MANY, math.ceil(SHARE * n))}):
+            yield _exact(prediction, shape, exact, support)
+    for rank, way in ways.items():
+        if rank is not None:
+            yield _low_rank(features, shape, way.model, rank)
+    yield from _matrix(prediction, passes)
+
+
+def _on_paper(prediction: Prediction) -> bool:
+    """Whether there are more workers than this machine has cores."""
+    return prediction.plan.resources.threads > core_count()
+
+
+def _exact(prediction: Prediction, shape: GridShape, fit: Share, support: int) -> MethodCost:
+    each = "" if len(shape.sizes) == 2 else " a problem"
+    name = f"exact, {counted(support, 'support vector')}{each}"
+    samples = prediction.plan.sample_bytes
+    way = way_of_model("auto", len(shape.sizes))
+    cores, speeds = prediction.at_once, prediction.of_core
+    seconds = few_support_seconds(shape.sizes, cores, speeds, way, support)
+    if fit.way != ON_WORKERS and not _on_paper(prediction):
+        return MethodCost(name, START_SECONDS + seconds, samples)
+    staged = math.ceil(samples / DENSE_CHUNK_BYTES)
+    read = (2 + COLUMNS_OF_SUPPORT) * samples  # to check, to stage, and for all columns
+    return MethodCost(name, prediction.start + seconds, read, samples, staged)
+
+
+def _low_rank(features: Prediction, shape: GridShape, fit: Share | None, rank: int) -> MethodCost:
+    name = f"rank {rank:,}"
+    if fit is None:
+        return MethodCost(name, None)
+    columns, samples = len(shape.sizes) if len(shape.sizes) > 2 else 1, features.plan.sample_bytes
+    # Features in memory are those of one machine: many workers compute them in every pass.
+    shared = _on_paper(features)
+    tier = "on workers" if shared else fit.way
+    begun = features.start if shared else START_SECONDS
+    seconds = begun + features.seconds_of_low_rank(rank, columns, tier)
+    if shared:
+        read, staged = (2 + ROUNDS + PASSES) * samples, samples
+    else:
+        read, staged = samples * (ROUNDS + PASSES if tier == STREAMED else 1), 0
+    return MethodCost(name, seconds, read, staged, math.ceil(staged / DENSE_CHUNK_BYTES))
+
+
+def _matrix(prediction: Prediction, passes: int) -> Iterator[MethodCost]:
+    """Stored once and read in each pass, and computed in each."""
+    plan, samples = prediction.plan, prediction.plan.sample_bytes
+    staged = math.ceil(samples / DENSE_CHUNK_BYTES)
+    words = counted(passes, "pass", "passes")
+    stored = prediction.stored(passes) if prediction.fits_disk else None
+    read = 2 * samples + plan.block_reads
+    yield MethodCost(
+        f"matrix stored, {words}",
+        stored,
+        read + passes * plan.tile_bytes,
+        plan.disk_bytes,
+        staged + plan.stored_tiles,
+    )
+    yield MethodCost(
+        f"matrix computed in {words}",
+        prediction.recomputed(passes),
+        2 * samples + passes * plan.block_reads,
+        samples,
+        staged,
+    )
