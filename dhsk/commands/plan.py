@@ -49,7 +49,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import free_bytes
 from dhsk.planning.device import device_lines
-from dhsk.planning.methods import HEADS, method_costs
+from dhsk.planning.methods import HEADS, TOO_BIG, method_costs
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import (
@@ -132,10 +132,11 @@ def plan(
 ) -> None:
     """Say what a Gram matrix and classifiers would cost.
 
-    First size, arithmetic, memory and time of the matrix, and what limits it. Then the memory of
-    exact and low-rank classifiers, and with --labels their seconds, which are extrapolated from
-    fits to small parts of the samples. Alone, --measure measures this machine for all plans to
-    come. --verbose says more.
+    First size, arithmetic, memory and time of the matrix, and what limits it. Then time,
+    core-hours, bytes and requests of each way to use the samples, by the speed of this machine, and
+    the memory of classifiers. With --labels their seconds too, extrapolated from fits to small
+    parts of the samples. Alone, --measure measures this machine for all plans to come. --verbose
+    says more.
     """
     as_json, limit = machine["as_json"], machine["memory"] and parse_bytes(machine["memory"])
     rates = _measure(machine["place"], quiet=as_json) if machine["measure"] else None
@@ -192,6 +193,10 @@ def plan(
     else:
         print_table(HEADS, [cost.row(prediction.at_once) for cost in costs])
         hint("(GET and PUT: requests of either price class, where samples and results are on S3)")
+        if not all(cost.fits for cost in costs):
+            hint(
+                f"({TOO_BIG}: does not fit this memory or disk; these are its costs where it does)"
+            )
         say_training(plans, timed, training)
         hint_next(after.commands())
     gram.check(free if machine["out"] is not None else None)
@@ -235,7 +240,8 @@ def _say_gram(
         rows += [*counted_on, *prediction.speeds(), *prediction.limits()]
     else:
         rows += prediction.binding() or [("limits", "none is near (--verbose lists them)")]
-    rows += after.instead()
+    if count <= cores:  # else the disk is another one
+        rows += after.instead()
     if after.refused:
         rows.append(("refused", after.refused))
     print_pairs(title, rows)

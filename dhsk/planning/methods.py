@@ -25,6 +25,9 @@ docs/benchmarks.md that it was compared with, all were within it."""
 FEW, MANY, SHARE = 1_000, 10_000, 0.01
 """Support vectors of exact SVMs that are planned: two numbers, and a share of the samples."""
 
+TOO_BIG: Final = "*"
+"""Mark of what does not fit."""
+
 STREAMED: Final = "samples read in every pass"
 
 
@@ -33,9 +36,10 @@ class MethodCost:
     """What one way takes."""
 
     name: str
-    seconds: float | None
-    """None where it does not fit."""
-    read: float = 0.0
+    fits: bool
+    """Whether memory and disk have the room."""
+    seconds: float
+    read: float
     """Bytes of samples and tiles."""
     written: float = 0.0
     puts: int = 0
@@ -47,26 +51,25 @@ class MethodCost:
         return math.ceil(self.read / PART_BYTES)
 
     @property
-    def range(self) -> tuple[float, float] | None:
+    def range(self) -> tuple[float, float]:
         """Least and most seconds."""
-        return None if self.seconds is None else (self.seconds / SPREAD, self.seconds * SPREAD)
+        return self.seconds / SPREAD, self.seconds * SPREAD
 
     def row(self, cores: int) -> list[str]:
         """Cells under `HEADS`."""
-        if self.seconds is None or self.range is None:
-            return [self.name, "does not fit", *"----"]
+        name = self.name if self.fits else f"{self.name} {TOO_BIG}"
         hours, moved = self.seconds * cores / 3600, format_bytes(self.read + self.written)
         work = f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
         requests = map(_count, (self.gets, self.puts))
-        return [self.name, seconds_range(*self.range), work, moved, *requests]
+        return [name, seconds_range(*self.range), work, moved, *requests]
 
     def facts(self, cores: int) -> dict[str, Any]:
         """The numbers of the row for programs."""
-        hours = None if self.seconds is None else self.seconds * cores / 3600
         return {
             "name": self.name,
+            "fits": self.fits,
             "seconds": self.range,
-            "core_hours": hours,
+            "core_hours": self.seconds * cores / 3600,
             "read_bytes": math.ceil(self.read),
             "written_bytes": math.ceil(self.written),
             "get_requests": self.gets,
@@ -87,15 +90,13 @@ def method_costs(
 ) -> Iterator[MethodCost]:
     """Costs of exact SVMs, of low ranks, and of the matrix, stored and computed in every pass.
 
-    `features` is the prediction of the same matrix in their type; `ways` are the plans of
-    their memory. Without a server requests are those that there would be.
+    `features` is the prediction of the same matrix in their type; `ways` are the plans of their
+    memory. What does not fit has the costs of a machine that it fits. Without a server requests are
+    those that there would be.
     """
-    n, exact = prediction.plan.sides.samples, ways[None].model
-    if exact is None:
-        yield MethodCost("exact", None)
-    else:
-        for support in sorted({min(n, count) for count in (FEW, MANY, math.ceil(SHARE * n))}):
-            yield _exact(prediction, shape, exact, support)
+    n = prediction.plan.sides.samples
+    for support in sorted({min(n, count) for count in (FEW, MANY, math.ceil(SHARE * n))}):
+        yield _exact(prediction, shape, ways[None].model, support)
     for rank, way in ways.items():
         if rank is not None:
             yield _low_rank(features, shape, way.model, rank)
@@ -107,55 +108,57 @@ def _on_paper(prediction: Prediction) -> bool:
     return prediction.plan.resources.threads > core_count()
 
 
-def _exact(prediction: Prediction, shape: GridShape, fit: Share, support: int) -> MethodCost:
+def _stages(prediction: Prediction) -> bool:
+    """Whether the disk has room for the mapped samples; that of other machines is not known."""
+    free = prediction.free
+    return free is None or _on_paper(prediction) or prediction.plan.sample_bytes <= free
+
+
+def _exact(prediction: Prediction, shape: GridShape, fit: Share | None, support: int) -> MethodCost:
     each = "" if len(shape.sizes) == 2 else " a problem"
     name = f"exact, {counted(support, 'support vector')}{each}"
     samples = prediction.plan.sample_bytes
     way = way_of_model("auto", len(shape.sizes))
     cores, speeds = prediction.at_once, prediction.of_core
     seconds = few_support_seconds(shape.sizes, cores, speeds, way, support)
-    if fit.way != ON_WORKERS and not _on_paper(prediction):
-        return MethodCost(name, START_SECONDS + seconds, samples)
-    staged = math.ceil(samples / DENSE_CHUNK_BYTES)
+    if fit is not None and fit.way != ON_WORKERS and not _on_paper(prediction):
+        return MethodCost(name, True, START_SECONDS + seconds, samples)
+    fits, staged = fit is not None and _stages(prediction), math.ceil(samples / DENSE_CHUNK_BYTES)
     read = (2 + COLUMNS_OF_SUPPORT) * samples  # to check, to stage, and for all columns
-    return MethodCost(name, prediction.start + seconds, read, samples, staged)
+    return MethodCost(name, fits, prediction.start + seconds, read, samples, staged)
 
 
 def _low_rank(features: Prediction, shape: GridShape, fit: Share | None, rank: int) -> MethodCost:
-    name = f"rank {rank:,}"
-    if fit is None:
-        return MethodCost(name, None)
-    columns, samples = len(shape.sizes) if len(shape.sizes) > 2 else 1, features.plan.sample_bytes
-    # Features in memory are those of one machine: many workers compute them in every pass.
-    shared = _on_paper(features)
-    tier = "on workers" if shared else fit.way
-    begun = features.start if shared else START_SECONDS
-    seconds = begun + features.seconds_of_low_rank(rank, columns, tier)
-    if shared:
-        read, staged = (2 + ROUNDS + PASSES) * samples, samples
-    else:
-        read, staged = samples * (ROUNDS + PASSES if tier == STREAMED else 1), 0
-    return MethodCost(name, seconds, read, staged, math.ceil(staged / DENSE_CHUNK_BYTES))
+    name, samples = f"rank {rank:,}", features.plan.sample_bytes
+    columns = 1 if len(shape.sizes) == 2 else len(shape.sizes)
+    if _on_paper(features):  # features in memory are those of one machine
+        seconds = features.start + features.seconds_of_low_rank(rank, columns, "on workers")
+        read, staged = (2 + ROUNDS + PASSES) * samples, math.ceil(samples / DENSE_CHUNK_BYTES)
+        return MethodCost(name, fit is not None, seconds, read, samples, staged)
+    tier = STREAMED if fit is None else fit.way
+    seconds = START_SECONDS + features.seconds_of_low_rank(rank, columns, tier)
+    read = samples * (ROUNDS + PASSES if tier == STREAMED else 1)
+    return MethodCost(name, fit is not None, seconds, read)
 
 
 def _matrix(prediction: Prediction, passes: int) -> Iterator[MethodCost]:
     """Stored once and read in each pass, and computed in each."""
-    plan, samples = prediction.plan, prediction.plan.sample_bytes
+    plan, words = prediction.plan, counted(passes, "pass", "passes")
+    samples, blocks = plan.sample_bytes, plan.block_reads
     staged = math.ceil(samples / DENSE_CHUNK_BYTES)
-    words = counted(passes, "pass", "passes")
-    stored = prediction.stored(passes) if prediction.fits_disk else None
-    read = 2 * samples + plan.block_reads
     yield MethodCost(
         f"matrix stored, {words}",
-        stored,
-        read + passes * plan.tile_bytes,
+        plan.fits and prediction.fits_disk,
+        prediction.stored(passes),
+        2 * samples + blocks + passes * plan.tile_bytes,
         plan.disk_bytes,
         staged + plan.stored_tiles,
     )
     yield MethodCost(
         f"matrix computed in {words}",
+        plan.fits and _stages(prediction),
         prediction.recomputed(passes),
-        2 * samples + passes * plan.block_reads,
+        2 * samples + passes * blocks,
         samples,
         staged,
     )

@@ -70,15 +70,12 @@ def test_exact_fits_on_workers_stage_their_samples() -> None:
 def test_low_ranks_that_do_not_fit_read_samples_in_every_pass() -> None:
     """Of single precision; the others once."""
     kept, mapped, streamed = (
-        costs({None: "", 100: way})[1]
+        costs({None: "", 100: way})[3]
         for way in ("features in memory", "samples in memory", STREAMED)
     )
     assert kept.read == mapped.read == BYTES / 2
     assert streamed.read == BYTES / 2 * (ROUNDS + PASSES)
-    kept_seconds, mapped_seconds, streamed_seconds = (
-        one.seconds or 0.0 for one in (kept, mapped, streamed)
-    )
-    assert 0 < kept_seconds < mapped_seconds < streamed_seconds
+    assert 0 < kept.seconds < mapped.seconds < streamed.seconds
 
 
 def test_more_workers_than_cores_compute_features_in_every_pass() -> None:
@@ -99,14 +96,25 @@ def test_a_matrix_is_stored_or_computed_in_every_pass() -> None:
     assert stored.read == 2 * BYTES + blocks + 3 * tiles * 2**29
     assert stored.puts == tiles + BYTES // CHUNK
     assert (computed.read, computed.written) == (2 * BYTES + 3 * blocks, BYTES)
-    assert costs({None: ""}, free=BYTES)[-2].seconds is None
+    assert [cost.fits for cost in costs({None: ""}, free=BYTES)[-2:]] == [False, True]
 
 
-def test_what_does_not_fit_has_no_numbers() -> None:
-    """In its row."""
+def test_samples_are_staged_where_the_disk_has_room() -> None:
+    """That of more workers than this machine has is not known."""
+    own = costs({None: ON_WORKERS, 100: STREAMED}, free=BYTES - 1)
+    assert [cost.name for cost in own if cost.fits] == ["rank 100"]
+    others = costs({None: ON_WORKERS, 100: STREAMED}, free=BYTES - 1, workers=4)
+    assert [cost.name for cost in others if not cost.fits] == ["matrix stored, 1 pass"]
+
+
+def test_what_does_not_fit_is_marked() -> None:
+    """It has the costs of a machine that it fits: samples that are staged, or read in passes."""
     found = costs({None: "", 100: ""})
-    assert found[0].row(2) == ["exact", "does not fit", "-", "-", "-", "-"]
-    assert found[1].facts(2)["core_hours"] is None
+    assert not any(cost.fits for cost in found[:4])
+    staged = costs({None: ON_WORKERS, 100: STREAMED})
+    assert [replace(cost, fits=True) for cost in found] == staged
+    assert found[0].row(2)[0] == "exact, 1,000 support vectors *"
+    assert found[3].facts(2)["fits"] is False
 
 
 def test_several_classes_have_problems_of_their_own() -> None:
@@ -117,7 +125,7 @@ def test_several_classes_have_problems_of_their_own() -> None:
 
 def test_a_row_says_a_range() -> None:
     """An hour on 1,000 cores, of 2^30 bytes read and 2^30 written."""
-    cost = MethodCost("way", 3600.0, 2.0**30, 2.0**30, 5)
+    cost = MethodCost("way", True, 3600.0, 2.0**30, 2.0**30, 5)
     assert cost.row(1000) == ["way", "40 to 90 min", "1,000", "2.00 GiB", "128", "5"]
     assert replace(cost, puts=2 * 10**9).row(1)[-1] == "2.0e+09"
     facts = cost.facts(1000)
