@@ -33,6 +33,7 @@ from dhsk.commands.plan_json import gram_facts, training_facts
 from dhsk.commands.plan_next import Proposals
 from dhsk.commands.plan_training import (
     Classifiers,
+    TrainingPlans,
     plan_training,
     say_training,
     time_training,
@@ -49,7 +50,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import free_bytes
 from dhsk.planning.device import device_lines
-from dhsk.planning.methods import HEADS, TOO_BIG, method_costs
+from dhsk.planning.methods import HEADS, TOO_BIG, MethodCost, method_costs
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import (
@@ -167,10 +168,7 @@ def plan(
     seconds = kernel_seconds(made, gram.product_dtype)
     free = free_bytes(machine["out"] or Path())
     prediction = Prediction(gram, rates or known_rates(), seconds, free=free)
-    features = prediction
-    if takes_float32(made):
-        features = prediction.in_single(kernel_seconds(made, "float32"))
-    costs = list(method_costs(prediction, features, plans.grid, plans.ways, machine["passes"]))
+    costs = _costs(prediction, plans, machine["passes"])
     own = samples, training.labels, training.groups, machine["memory"]
     after = Proposals(opened, own, table, prediction, plans)
     if not as_json:
@@ -191,12 +189,7 @@ def plan(
             }
         )
     else:
-        print_table(HEADS, [cost.row(prediction.at_once) for cost in costs])
-        hint("(GET and PUT: requests of either price class, where samples and results are on S3)")
-        if not all(cost.fits for cost in costs):
-            hint(
-                f"({TOO_BIG}: does not fit this memory or disk; these are its costs where it does)"
-            )
+        _say_costs(costs, prediction.at_once)
         say_training(plans, timed, training)
         hint_next(after.commands())
     gram.check(free if machine["out"] is not None else None)
@@ -221,6 +214,21 @@ def _resources(workers: int | None, limit: int | None) -> Resources:
         return Resources(0, cores, memory)
     count = workers or cores
     return Resources(count, count, limit or memory * max(count, cores) // cores)
+
+
+def _costs(prediction: Prediction, plans: TrainingPlans, passes: int) -> list[MethodCost]:
+    """Costs of each way to use the samples; features are of float32 where the kernel takes it."""
+    features, kernel = prediction, plans.kernel
+    if takes_float32(kernel):
+        features = prediction.in_single(kernel_seconds(kernel, "float32"))
+    return list(method_costs(prediction, features, plans.grid, plans.ways, passes))
+
+
+def _say_costs(costs: list[MethodCost], cores: int) -> None:
+    print_table(HEADS, [cost.row(cores) for cost in costs])
+    hint("(GET and PUT: requests of either price class, where samples and results are on S3)")
+    if not all(cost.fits for cost in costs):
+        hint(f"({TOO_BIG}: does not fit this memory or disk; these are its costs where it does)")
 
 
 def _say_gram(

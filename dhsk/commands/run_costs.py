@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dhsk.costs import FEW, Cost
+from dhsk.costs import Cost
 from dhsk.execution.limits import core_count
 from dhsk.execution.resources import Resources
 from dhsk.execution.run import Run
@@ -26,6 +26,9 @@ from dhsk.planning.rates import TYPICAL, known_rates
 from dhsk.samples import Samples
 from dhsk.solvers.problems import MultiClass, way_of_model
 from dhsk.units import counted
+
+MEASURED_FROM = 50_000
+"""Samples from which a fit takes long beside the second in which a machine is measured."""
 
 LABEL_BYTES, NUMBER_BYTES = 8, 20
 """Bytes of a label and of a number in a table of predictions, about."""
@@ -84,11 +87,11 @@ def low_rank_cost(samples: Samples, y: Any, dtype: str, landmarks: int, run: Run
 
 
 def _prediction(samples: Samples, dtype: str, resources: Resources, layout: str) -> Prediction:
-    """Prediction of the matrix of samples; rates are measured where the fit is not brief."""
+    """Prediction of the matrix of samples, by rates that are measured if there are many."""
     product_dtype: DtypeName = "float32" if dtype == "float32" else "float64"
     sides = GramSides.of([samples])
     plan = make_plan(sides, resources, layout=layout, product_dtype=product_dtype)
-    rates = known_rates() if samples.shape[0] >= FEW else TYPICAL
+    rates = known_rates() if samples.shape[0] >= MEASURED_FROM else TYPICAL
     return Prediction(plan, rates, KERNEL_SECONDS[product_dtype])
 
 

@@ -80,7 +80,8 @@ class Prediction:
     def of_core(self) -> Speeds:
         """Seconds of a core for the parts of fits to these samples."""
         product = self.rates.product(self.plan.product_dtype, sparse=False).each
-        return Speeds(self.entry, product, self._values * self.rates.stage)
+        read = self._values * self.rates.stage + self.plan.row_bytes / self.rates.read
+        return Speeds(self.entry, product, read)
 
     @property
     def compute(self) -> float:

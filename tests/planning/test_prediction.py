@@ -9,6 +9,7 @@ from dhsk.execution.resources import Resources
 from dhsk.gram import plan as gram_plan
 from dhsk.gram.plan import ENTRY_SECONDS, HUGE_TILE, LARGE_TILE, MANY_FILES, STARTS
 from dhsk.gram.sides import GramSides
+from dhsk.planning.fits import low_rank_seconds
 from dhsk.planning.prediction import CSR_READ_BYTES, SAMPLE_WORK, START_SECONDS, Prediction
 from dhsk.planning.rates import Line, Rates
 
@@ -121,6 +122,33 @@ def test_recomputing_always_pays_where_the_disk_is_slow() -> None:
     assert p.recomputed(10**6) < p.stored(10**6)
     said = dict(p.table())["store or recompute"]
     assert said == "recomputing (store=None in Python) is faster"
+
+
+def test_speeds_of_a_core() -> None:
+    """An entry, a multiply-add of GEMM, and a sample: 400 numbers to check, 3,200 bytes to read."""
+    found = predict().of_core
+    entry = 1e-9 + 400 * 1e-10 + KERNEL
+    expected = (entry, 1e-10, 400 * 1e-8 + 3200 / 2e9)
+    assert (found.entry, found.product, found.sample) == pytest.approx(expected)
+    single = predict().in_single(1e-9).of_core
+    expected = (2e-9 + 400 * 5e-11, 5e-11, 400 * 1e-8 + 1600 / 2e9)
+    assert (single.entry, single.product, single.sample) == pytest.approx(expected)
+
+
+def test_a_low_rank_by_where_its_data_are() -> None:
+    """Read by one thread in every pass, or mapped once and then by all."""
+    p = predict()
+    n, cores, speeds = 50_000, 4, p.of_core
+    found = [
+        p.seconds_of_low_rank(100, 5, way)
+        for way in ("features in memory", "samples read in every pass", "on workers")
+    ]
+    mapped = replace(speeds, sample=3200 * SAMPLE_WORK)
+    assert found == [
+        low_rank_seconds(n, 100, 5, 1, cores, speeds),
+        low_rank_seconds(n, 100, 5, 1, cores, speeds, 1),
+        n * speeds.sample + low_rank_seconds(n, 100, 5, 1, cores, mapped, cores),
+    ]
 
 
 def test_a_store_that_does_not_fit_has_no_time() -> None:
