@@ -40,9 +40,9 @@ SET_SECONDS: Final = 8e-8
 """Seconds for each squared support vector in which working sets are solved, in one thread: 4 with
 6,970."""
 
-PASSES: Final = 60
-"""Passes over the features in which linear classifiers are solved. Measured on 250,000 and a
-million samples of five classes: 55 and 61."""
+PASSES, PASSES_OF_ONE = 60, 30
+"""Passes over the features in which linear classifiers are solved, and one alone. Measured on
+250,000 and a million samples of five classes: 54 to 61; of two 36, and 21 of rank 200."""
 
 ROUNDS: Final = 3
 """Times that features which are not kept are computed while landmarks are chosen: in each of some
@@ -121,7 +121,7 @@ def low_rank_seconds(
     Features are kept in memory, or computed in every pass, from samples that `readers` threads
     read.
     """
-    values, solved = float(n * rank), COLUMN_SECONDS * columns
+    values, solved, passes = float(n * rank), COLUMN_SECONDS * columns, passes_of(columns)
     products = SQUARES * rank * values * speeds.product / cores
 
     def a_pass(value: float) -> float:
@@ -130,9 +130,14 @@ def low_rank_seconds(
         return max(reading / readers, (reading + work) / cores)
 
     if readers:
-        return kernels * (products + ROUNDS * a_pass(0.0) + PASSES * a_pass(solved))
+        return kernels * (products + ROUNDS * a_pass(0.0) + passes * a_pass(solved))
     making = reading_seconds(n, speeds) + values * speeds.entry / cores
-    return kernels * (making + products + PASSES * values * (VALUE_SECONDS + solved) / cores)
+    return kernels * (making + products + passes * values * (VALUE_SECONDS + solved) / cores)
+
+
+def passes_of(columns: int) -> int:
+    """Passes in which so many linear classifiers are solved together."""
+    return PASSES_OF_ONE if columns == 1 else PASSES
 
 
 def reading_seconds(n: int, speeds: Speeds) -> float:

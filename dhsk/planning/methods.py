@@ -9,7 +9,7 @@ from dhsk.execution.limits import core_count
 from dhsk.execution.memory import Share
 from dhsk.gram.storage.staged import DENSE_CHUNK_BYTES
 from dhsk.objects.path import PART_BYTES
-from dhsk.planning.fits import COLUMNS_OF_SUPPORT, PASSES, ROUNDS, few_support_seconds
+from dhsk.planning.fits import COLUMNS_OF_SUPPORT, ROUNDS, few_support_seconds, passes_of
 from dhsk.planning.prediction import START_SECONDS, Prediction
 from dhsk.planning.training import ON_WORKERS, GridShape, Training
 from dhsk.solvers.problems import way_of_model
@@ -19,13 +19,17 @@ HEADS: Final = "one model, or matrix", "time", "core-hours", "read + written", "
 """Heads of the table."""
 
 SPREAD: Final = 1.5
-"""Factor between the seconds that are expected and either end of what is said. Eight kinds of runs
-took 0.8 to 1.3 times what is expected, by their processor seconds on a machine that others used too
-(10^5 to 3 x 10^6 samples, ranks 500 to 2,000, 1,655 to 21,305 support vectors); an exact fit to
-10^7 took 1.3 and 1.5 times that."""
+"""Factor between the seconds that are expected and either end of what is said. Fourteen runs took
+0.7 to 1.4 times what is expected, most by their processor seconds, as others used the machine too
+(10^5 to 3 x 10^6 samples, ranks 200 to 2,000, 1,655 to 21,305 support vectors). An exact fit to
+10^7 took 1.3 and 1.5 times that, and 2.1 times in seconds on a busy machine."""
 
 FEW, MANY, SHARE = 1_000, 10_000, 0.01
 """Support vectors of exact SVMs that are planned: two numbers, and a share of the samples."""
+
+READS: Final = 3
+"""Times that `dhsk train` reads samples that fit the memory: for time scale and C, to check them,
+and to map them. With time scale and C that are given, two."""
 
 TOO_BIG: Final = "*"
 """Mark of what does not fit."""
@@ -124,22 +128,23 @@ def _exact(prediction: Prediction, shape: GridShape, fit: Share | None, support:
     cores, speeds = prediction.at_once, prediction.of_core
     seconds = few_support_seconds(shape.sizes, cores, speeds, way, support)
     if fit is not None and fit.way != ON_WORKERS and not _on_paper(prediction):
-        return MethodCost(name, True, START_SECONDS + seconds, samples)
+        return MethodCost(name, True, START_SECONDS + seconds, READS * samples)
     fits, staged = fit is not None and _stages(prediction), math.ceil(samples / DENSE_CHUNK_BYTES)
-    read = (2 + COLUMNS_OF_SUPPORT) * samples  # to check, to stage, and for all columns
+    read = (READS + COLUMNS_OF_SUPPORT) * samples  # staged samples for all columns
     return MethodCost(name, fits, prediction.start + seconds, read, samples, staged)
 
 
 def _low_rank(features: Prediction, shape: GridShape, fit: Share | None, rank: int) -> MethodCost:
     name, samples = f"rank {rank:,}", features.plan.sample_bytes
     columns = 1 if len(shape.sizes) == 2 else len(shape.sizes)
+    in_passes = (READS + ROUNDS + passes_of(columns)) * samples
     if _on_paper(features):  # features in memory are those of one machine
         seconds = features.start + features.seconds_of_low_rank(rank, columns, "on workers")
-        read, staged = (2 + ROUNDS + PASSES) * samples, math.ceil(samples / DENSE_CHUNK_BYTES)
-        return MethodCost(name, fit is not None, seconds, read, samples, staged)
+        staged = math.ceil(samples / DENSE_CHUNK_BYTES)
+        return MethodCost(name, fit is not None, seconds, in_passes, samples, staged)
     tier = STREAMED if fit is None else fit.way
     seconds = START_SECONDS + features.seconds_of_low_rank(rank, columns, tier)
-    read = samples * (ROUNDS + PASSES if tier == STREAMED else 1)
+    read = in_passes if tier == STREAMED else READS * samples
     return MethodCost(name, fit is not None, seconds, read)
 
 

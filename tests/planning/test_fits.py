@@ -8,6 +8,7 @@ from dhsk.planning.fits import (
     FEW_SUPPORT,
     FIT_SECONDS,
     PASSES,
+    PASSES_OF_ONE,
     ROUNDS,
     SET_SECONDS,
     SQUARES,
@@ -61,3 +62,11 @@ def test_other_features_are_computed_in_every_pass() -> None:
     slow = Speeds(1e-8, 1e-11, sample=1e-4)
     alone = low_rank_seconds(10**6, 1000, 5, 1, 2, slow, readers=1)
     assert alone == pytest.approx(made + (ROUNDS + PASSES) * 100)
+
+
+def test_one_classifier_takes_fewer_passes() -> None:
+    """Than several, of which the slowest counts."""
+    free = Speeds(0.0, 0.0, 0.0)
+    one, two = (low_rank_seconds(1000, 10, columns, 1, 1, free) for columns in (1, 2))
+    assert one == pytest.approx(PASSES_OF_ONE * 1e4 * (VALUE_SECONDS + COLUMN_SECONDS))
+    assert two == pytest.approx(PASSES * 1e4 * (VALUE_SECONDS + 2 * COLUMN_SECONDS))

@@ -9,8 +9,14 @@ from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.resources import Resources
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
-from dhsk.planning.fits import COLUMNS_OF_SUPPORT, PASSES, ROUNDS, few_support_seconds
-from dhsk.planning.methods import SPREAD, STREAMED, MethodCost, method_costs
+from dhsk.planning.fits import (
+    COLUMNS_OF_SUPPORT,
+    PASSES,
+    PASSES_OF_ONE,
+    ROUNDS,
+    few_support_seconds,
+)
+from dhsk.planning.methods import READS, SPREAD, STREAMED, MethodCost, method_costs
 from dhsk.planning.prediction import START_SECONDS, Prediction
 from dhsk.planning.rates import TYPICAL
 from dhsk.planning.training import ON_WORKERS, GridShape, Training
@@ -45,8 +51,8 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dhsk.planning.methods.core_count", lambda: 2)
 
 
-def test_exact_fits_read_their_samples_once() -> None:
-    """In memory; the support vectors are two numbers and a hundredth of the samples."""
+def test_exact_fits_read_their_samples_three_times() -> None:
+    """Where they fit; the support vectors are two numbers and a hundredth of the samples."""
     found = costs({None: "working sets"})[:3]
     assert [cost.name for cost in found] == [
         "exact, 1,000 support vectors",
@@ -56,25 +62,27 @@ def test_exact_fits_read_their_samples_once() -> None:
     speeds = Prediction(make_plan(GramSides(N, DIM), Resources(1, 1, 10**13)), TYPICAL, 1e-9)
     fit = few_support_seconds((N // 2, N // 2), 1, speeds.of_core, "ovo", 1000)
     assert found[0].seconds == pytest.approx(START_SECONDS + fit)
-    assert (found[0].read, found[0].written, found[0].puts) == (BYTES, 0, 0)
-    assert found[0].gets == BYTES // PART
+    assert (found[0].read, found[0].written, found[0].puts) == (READS * BYTES, 0, 0)
+    assert found[0].gets == READS * BYTES // PART
 
 
 def test_exact_fits_on_workers_stage_their_samples() -> None:
-    """To check, to stage, and for the columns of all support vectors."""
+    """Beside the three times, they are read for the columns of all support vectors."""
     found = costs({None: ON_WORKERS})[0]
-    assert (found.read, found.written) == ((2 + COLUMNS_OF_SUPPORT) * BYTES, BYTES)
-    assert (found.gets, found.puts) == (416, BYTES // CHUNK)
+    assert (found.read, found.written) == ((READS + COLUMNS_OF_SUPPORT) * BYTES, BYTES)
+    assert (found.gets, found.puts) == (544, BYTES // CHUNK)
 
 
 def test_low_ranks_that_do_not_fit_read_samples_in_every_pass() -> None:
-    """Of single precision; the others once."""
+    """Of single precision; three classes take more passes than two."""
     kept, mapped, streamed = (
         costs({None: "", 100: way})[3]
         for way in ("features in memory", "samples in memory", STREAMED)
     )
-    assert kept.read == mapped.read == BYTES / 2
-    assert streamed.read == BYTES / 2 * (ROUNDS + PASSES)
+    assert kept.read == mapped.read == READS * BYTES / 2
+    assert streamed.read == BYTES / 2 * (READS + ROUNDS + PASSES_OF_ONE)
+    several = costs({None: "", 100: STREAMED}, sizes=(N // 2, N // 4, N // 4))[3]
+    assert several.read == BYTES / 2 * (READS + ROUNDS + PASSES)
     assert 0 < kept.seconds < mapped.seconds < streamed.seconds
 
 
@@ -82,7 +90,7 @@ def test_more_workers_than_cores_compute_features_in_every_pass() -> None:
     """Whatever the memory; they read staged samples."""
     found = costs({None: "working sets", 100: "features in memory"}, workers=4)
     assert found[0].written == BYTES
-    assert found[3].read == BYTES / 2 * (2 + ROUNDS + PASSES)
+    assert found[3].read == BYTES / 2 * (READS + ROUNDS + PASSES_OF_ONE)
     assert found[3].puts == BYTES // 2 // CHUNK
 
 
