@@ -19,7 +19,7 @@ HEADS: Final = "one model, or matrix", "time", "core-hours", "read + written", "
 """Heads of the table."""
 
 SPREAD: Final = 1.5
-"""Factor between the seconds that are expected and either end of what is said. Fourteen runs took
+"""Factor between the seconds that are expected and either end of what is said. Fifteen runs took
 0.7 to 1.4 times what is expected, most by their processor seconds, as others used the machine too
 (10^5 to 3 x 10^6 samples, ranks 200 to 2,000, 1,655 to 21,305 support vectors). An exact fit to
 10^7 took 1.3 and 1.5 times that, and 2.1 times in seconds on a busy machine."""
