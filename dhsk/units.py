@@ -65,3 +65,20 @@ def human_seconds(seconds: float) -> str:
     if hours >= 48:
         return f"{hours / 24:,.1f} days"
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+_UNITS: Final = (("years", 31_557_600.0), ("days", 86400.0), ("h", 3600.0), ("min", 60.0))
+
+
+def seconds_range(low: float, high: float) -> str:
+    """Write a range of durations in one unit for people, for instance 1.2 to 2.6 h."""
+    unit, size = next(((unit, size) for unit, size in _UNITS if high >= 2 * size), ("s", 1.0))
+    return f"{_two_digits(low / size)} to {_two_digits(high / size)} {unit}"
+
+
+def _two_digits(value: float) -> str:
+    """Two digits of a number from 0.1 on, and zeros."""
+    if value < 10:
+        return f"{value:.1f}"
+    step = 10 ** (len(f"{value:.0f}") - 2)
+    return f"{round(value / step) * step:,}"

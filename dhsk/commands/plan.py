@@ -7,7 +7,15 @@ from typing import Any, Final
 import click
 
 from dhsk.bars import show_progress
-from dhsk.commands.console import hint, hint_next, kernel_words, print_pairs, say, say_json
+from dhsk.commands.console import (
+    hint,
+    hint_next,
+    kernel_words,
+    print_pairs,
+    print_table,
+    say,
+    say_json,
+)
 from dhsk.commands.inputs import open_samples_of, own_label_column
 from dhsk.commands.labelled import read_labels_of
 from dhsk.commands.options import (
@@ -25,6 +33,7 @@ from dhsk.commands.plan_json import gram_facts, training_facts
 from dhsk.commands.plan_next import Proposals
 from dhsk.commands.plan_training import (
     Classifiers,
+    TrainingPlans,
     plan_training,
     say_training,
     time_training,
@@ -36,10 +45,12 @@ from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources, are_heavy
 from dhsk.gram.plan import GramPlan, make_plan
+from dhsk.gram.prepare import takes_float32
 from dhsk.gram.sides import GramSides
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import free_bytes
 from dhsk.planning.device import device_lines
+from dhsk.planning.methods import HEADS, TOO_BIG, MethodCost, method_costs
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import (
@@ -122,10 +133,11 @@ def plan(
 ) -> None:
     """Say what a Gram matrix and classifiers would cost.
 
-    First size, arithmetic, memory and time of the matrix, and what limits it. Then the memory of
-    exact and low-rank classifiers, and with --labels their seconds, which are extrapolated from
-    fits to small parts of the samples. Alone, --measure measures this machine for all plans to
-    come. --verbose says more.
+    First size, arithmetic, memory and time of the matrix, and what limits it. Then time,
+    core-hours, bytes and requests of each way to use the samples, by the speed of this machine, and
+    the memory of classifiers. With --labels their seconds too, extrapolated from fits to small
+    parts of the samples. Alone, --measure measures this machine for all plans to come. --verbose
+    says more.
     """
     as_json, limit = machine["as_json"], machine["memory"] and parse_bytes(machine["memory"])
     rates = _measure(machine["place"], quiet=as_json) if machine["measure"] else None
@@ -133,8 +145,9 @@ def plan(
         if as_json:
             say_json({"rates": asdict(rates)})
         return
-    allowed = Allowance.now(limit)  # before anything is read
-    resources = _resources(machine["workers"], limit or memory_limit())
+    resources = _resources(machine["workers"], limit)
+    on_paper = resources.workers > core_count()
+    allowed = Allowance.now(resources.memory if on_paper else limit)  # before anything is read
     if training.labels is not None and (samples is None or training.classes is not None):
         raise click.UsageError("--labels goes with SAMPLES, and without --classes")
     name_kernel(kernel, training.sphere_map)
@@ -155,15 +168,17 @@ def plan(
     seconds = kernel_seconds(made, gram.product_dtype)
     free = free_bytes(machine["out"] or Path())
     prediction = Prediction(gram, rates or known_rates(), seconds, free=free)
+    costs = _costs(prediction, plans, machine["passes"])
     own = samples, training.labels, training.groups, machine["memory"]
     after = Proposals(opened, own, table, prediction, plans)
     if not as_json:
         title = f"Gram matrix of {samples or 'samples to come'}, kernel {kernel_words(made)}"
         lines = device_lines(gram, made)
-        _say_gram(title, prediction, machine["passes"], overlap and overlap[1], after, lines)
+        _say_gram(title, prediction, overlap and overlap[1], after, lines)
     timed = time_training(plans, opened, training)
     if as_json:
         facts = {"gram": gram_facts(prediction, machine["passes"]), **training_facts(plans, timed)}
+        facts["methods"] = [cost.facts(prediction.at_once) for cost in costs]
         say_json(
             {
                 "samples": samples,
@@ -174,6 +189,7 @@ def plan(
             }
         )
     else:
+        _say_costs(costs, prediction.at_once)
         say_training(plans, timed, training)
         hint_next(after.commands())
     gram.check(free if machine["out"] is not None else None)
@@ -188,36 +204,57 @@ def _opened(samples: str, table: Reading, training: Classifiers) -> Samples:
     return opened
 
 
-def _resources(workers: int | None, memory: int) -> Resources:
-    """Worker processes as commands start them: threads where these would take the memory."""
-    cores = core_count()
+def _resources(workers: int | None, limit: int | None) -> Resources:
+    """Worker processes as commands start them: threads where these would take the memory.
+
+    Each of more workers than cores has the memory of a core here, unless there is a limit.
+    """
+    cores, memory = core_count(), limit or memory_limit()
     if workers is None and are_heavy(cores, memory):
         return Resources(0, cores, memory)
-    return Resources(workers or cores, workers or cores, memory)
+    count = workers or cores
+    return Resources(count, count, limit or memory * max(count, cores) // cores)
+
+
+def _costs(prediction: Prediction, plans: TrainingPlans, passes: int) -> list[MethodCost]:
+    """Costs of each way to use the samples; features are of float32 where the kernel takes it."""
+    features, kernel = prediction, plans.kernel
+    if takes_float32(kernel):
+        features = prediction.in_single(kernel_seconds(kernel, "float32"))
+    return list(method_costs(prediction, features, plans.grid, plans.ways, passes))
+
+
+def _say_costs(costs: list[MethodCost], cores: int) -> None:
+    print_table(HEADS, [cost.row(cores) for cost in costs])
+    hint("(GET and PUT: requests of either price class, where samples and results are on S3)")
+    if not all(cost.fits for cost in costs):
+        hint(f"({TOO_BIG}: does not fit this memory or disk; these are its costs where it does)")
 
 
 def _say_gram(
     title: str,
     prediction: Prediction,
-    passes: int,
     read: int | None,
     after: Proposals,
     on_device: list[tuple[str, str]],
 ) -> None:
     planned: GramPlan = prediction.plan
-    rows = [*planned.table(), *prediction.table(passes), *on_device]
+    rows = [*planned.table(), *prediction.table(), *on_device]
+    count, cores = planned.resources.workers, core_count()
+    if count > cores:
+        rows += prediction.on_paper()
     if verbosity() >= Verbosity.VERBOSE:
         counted_on = [] if read is None else [("counted on", f"the first {read:,} samples")]
         rows += [*counted_on, *prediction.speeds(), *prediction.limits()]
     else:
         rows += prediction.binding() or [("limits", "none is near (--verbose lists them)")]
-    rows += after.instead()
+    if count <= cores:  # else the disk is another one
+        rows += after.instead()
     if after.refused:
         rows.append(("refused", after.refused))
     print_pairs(title, rows)
-    count, cores = planned.resources.workers, core_count()
     if count > cores:
-        say(f"({count} workers on paper: each as fast as one of the {cores} cores here, one disk)")
+        say(f"({count:,} workers on paper: each like one of the {cores} cores here, one disk)")
 
 
 def _measure(place: Path, *, quiet: bool) -> Rates:

@@ -20,7 +20,7 @@ from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
 from dhsk.samples.refusals import refuse_infinite
 from dhsk.samples.scan import rows_within
 from dhsk.samples.weighted import LEARNT, SCALED, MapName, fixed_map
-from dhsk.units import format_bytes, human_seconds
+from dhsk.units import format_bytes
 
 _BLOCK_BYTES, _MOST_BYTES = 2**24, 2**26
 """Bytes of samples that are read at a time, and in all, to see whether a kernel takes them."""
@@ -105,7 +105,7 @@ class Proposals:
                 f"(--rank {rank})"
             )
         plan: GramPlan = self.prediction.plan
-        mapped = plan.disk_bytes - plan.tile_bytes
+        mapped = plan.sample_bytes
         free = self.prediction.free
         if free is not None and mapped > free:
             yield f"nothing that stages the samples, {format_bytes(mapped)}"
@@ -116,10 +116,6 @@ class Proposals:
                 f"exact SVMs from the columns that they need, {self._time(None)}, "
                 f"{staged} (cv stores no products)"
             )
-        yield (
-            f"nothing stored, {human_seconds(self.prediction.compute)} a pass over the matrix, "
-            f"{staged} (store=None in Python)"
-        )
 
     def _time(self, rank: int | None) -> str:
         """Rough time of the grid of the plan, in words."""

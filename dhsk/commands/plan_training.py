@@ -126,7 +126,8 @@ def plan_training(
     if labels is not None:
         sizes = tuple(np.unique(labels, return_counts=True)[1].tolist())
     grid = GridShape(sizes, *options.grid)
-    ways: dict[int | None, Training] = {None: exact_training(rows, grid, allowed, gram)}
+    exact = replace(rows, itemsize=np.dtype(gram.product_dtype).itemsize)
+    ways: dict[int | None, Training] = {None: exact_training(exact, grid, allowed, gram)}
     for rank in options.named(n) or sorted({min(rank, n) for rank in RANKS}):
         own = rows if usual_dtype(kernel, n, rank) == "float64" else single
         of_grid = single if takes_float32(kernel) else rows

@@ -6,9 +6,11 @@ import numpy as np
 
 from dhsk.costs import Cost
 from dhsk.execution.limits import core_count
+from dhsk.execution.resources import Resources
 from dhsk.execution.run import Run
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
+from dhsk.gram.storage.tiling import DtypeName
 from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits
 from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.predict import BlockNeed, plan_prediction
@@ -18,11 +20,15 @@ from dhsk.planning.fits import (
     SUPPORT,
     exact_seconds,
     few_support_seconds,
-    low_rank_seconds,
 )
+from dhsk.planning.prediction import KERNEL_SECONDS, Prediction
+from dhsk.planning.rates import TYPICAL, known_rates
 from dhsk.samples import Samples
 from dhsk.solvers.problems import MultiClass, way_of_model
 from dhsk.units import counted
+
+MEASURED_FROM = 50_000
+"""Samples from which a fit takes long beside the second in which a machine is measured."""
 
 LABEL_BYTES, NUMBER_BYTES = 8, 20
 """Bytes of a label and of a number in a table of predictions, about."""
@@ -40,7 +46,9 @@ def exact_cost(
     way = way_of_model(multi_class, len(sizes))
     counts = FitCounts.of_classes(sizes, multi_class=way)
     resources, store = run.resources, run.store is not None
-    gram = make_plan(GramSides.of([samples]), resources, layout="triangle" if store else "none")
+    layout = "triangle" if store else "none"
+    prediction = _prediction(samples, dtype, resources, layout)
+    gram = prediction.plan
     products = 0
     if run.client is None and not store:
         peak = plan_exact(rows, counts, sizes, run.allowance).need.total
@@ -48,16 +56,16 @@ def exact_cost(
         products = gram.disk_bytes
         fits = plan_fits(counts, np.dtype(dtype), 1, resources, None if store else "working sets")
         peak = max(fits.need.total, gram.peak_bytes)
-    entry = 2 * gram.multiply_adds / FLOPS
+    speeds = prediction.of_core
     model = int(SUPPORT * (rows.nbytes + 8 * rows.n * (len(sizes) - 1)))
     return Cost(
         what=f"exact SVM of {_words(samples)}, {counted(len(sizes), 'class', 'classes')}",
-        seconds=exact_seconds(sizes, 1, 1, core_count(), entry, [way]),
+        seconds=exact_seconds(sizes, 1, 1, core_count(), speeds.entry, [way]),
         memory=peak,
         disk=products + model,
         stays=(products if store else 0) + model,
         sooner="a sample of the rows first, or --rank 1000",
-        least=few_support_seconds(sizes, core_count(), entry, way),
+        least=few_support_seconds(sizes, core_count(), speeds, way),
     )
 
 
@@ -65,18 +73,26 @@ def low_rank_cost(samples: Samples, y: Any, dtype: str, landmarks: int, run: Run
     """Cost of a linear classifier on Nyström features, in this process or on workers."""
     rows, classes = RowsShape.of_samples(samples, dtype), len(np.unique(y))
     columns, resources = 1 if classes == 2 else classes, run.resources
-    peak = plan_low_rank(rows, landmarks, columns, run.allowance).need.total
-    plan = make_plan(GramSides.of([samples]), resources, layout="none")
+    fit = plan_low_rank(rows, landmarks, columns, run.allowance)
+    tier = fit.way if run.client is None else "on workers"
+    prediction = _prediction(samples, dtype, resources, "none")
     model = landmarks * (rows.nbytes // rows.n + 8 * columns)
     return Cost(
         what=f"linear SVM on {landmarks:,} Nyström features: {_words(samples)}, {classes} classes",
-        seconds=low_rank_seconds(
-            rows.n, plan.multiply_adds, landmarks, columns, 1, resources.threads
-        ),
-        memory=peak,
-        disk=model if run.client is None else model + plan.disk_bytes,
+        seconds=prediction.seconds_of_low_rank(landmarks, columns, tier),
+        memory=fit.need.total,
+        disk=model if run.client is None else model + prediction.plan.disk_bytes,
         stays=model,
     )
+
+
+def _prediction(samples: Samples, dtype: str, resources: Resources, layout: str) -> Prediction:
+    """Prediction of the matrix of samples, by rates that are measured if there are many."""
+    product_dtype: DtypeName = "float32" if dtype == "float32" else "float64"
+    sides = GramSides.of([samples])
+    plan = make_plan(sides, resources, layout=layout, product_dtype=product_dtype)
+    rates = known_rates() if samples.shape[0] >= MEASURED_FROM else TYPICAL
+    return Prediction(plan, rates, KERNEL_SECONDS[product_dtype])
 
 
 def prediction_cost(

@@ -6,6 +6,7 @@ to 1.4 times the seconds.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -31,11 +32,45 @@ million samples had 2,195, ten million 1,619."""
 MOST_COLUMNS: Final = 0.5
 """Share of the columns that working sets compute, at most about, of all pairs together."""
 
-PASSES: Final = 30
-"""Passes over the features in which linear classifiers are solved."""
+COLUMNS_OF_SUPPORT: Final = 1.25
+"""Columns that are computed for each support vector where there are few: 1.19 to 1.32 measured with
+1,653 of 10^6 samples, 1,655 of 3 x 10^6, and 6,970 of 300,000."""
+
+SET_SECONDS: Final = 8e-8
+"""Seconds for each squared support vector in which working sets are solved, in one thread: 4 with
+6,970."""
+
+PASSES, PASSES_OF_ONE = 60, 30
+"""Passes over the features in which linear classifiers are solved, and one alone. Measured on
+250,000 and a million samples of five classes: 54 to 61; of two 36, and 21 of rank 200."""
+
+ROUNDS: Final = 3
+"""Times that features which are not kept are computed while landmarks are chosen: in each of some
+five rounds those of all landmarks so far."""
+
+SQUARES: Final = 0.9
+"""Multiply-adds of a sample in products of features by features, as a share of the features
+squared: while landmarks are chosen, and in the Hessians that guide the solver."""
+
+VALUE_SECONDS: Final = 4e-10
+COLUMN_SECONDS: Final = 1e-10
+"""Seconds of one core to read a feature from memory in a pass, and to multiply it for each column
+that is solved. Measured on a million samples of rank 1,000, one column and five: 0.6 and 0.7 ns."""
 
 FLOPS: Final = 2e10
 """Floating-point operations of a core in a second, in products of any size."""
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Seconds of one core for the parts of fits."""
+
+    entry: float
+    """A kernel value of two samples."""
+    product: float
+    """A multiply-add in a large product."""
+    sample: float
+    """A sample that is read, checked and mapped."""
 
 
 def exact_seconds(
@@ -62,29 +97,54 @@ def exact_seconds(
     return kernels * (solving + reading + computing) / cores
 
 
-def few_support_seconds(sizes: Sequence[int], cores: int, entry: float, way: MultiClass) -> float:
-    """Seconds of exact fits as of `exact_seconds`, if few samples are support vectors.
+def few_support_seconds(
+    sizes: Sequence[int], cores: int, speeds: Speeds, way: MultiClass, support: int = FEW_SUPPORT
+) -> float:
+    """Seconds of exact fits as of `exact_seconds`, of which each has few support vectors.
 
-    Then columns of these are all that is computed. Measured on ten million samples of 100 features:
-    85 s, of which 20 are reading; this says 160.
+    Then columns of these are all that is computed.
     """
     pairs = [a + b for a, b in combinations(sizes, 2)]
     problems = [sum(sizes)] if way == "ovr" else pairs  # one column serves all classes of "ovr"
-    columns = sum(n * min(n, FEW_SUPPORT) for n in problems)
-    return (FIT_SECONDS * len(problems) + columns * (entry + BLOCK_SECONDS)) / cores
+    own = [min(n, support) for n in problems]
+    columns = COLUMNS_OF_SUPPORT * sum(n * some for n, some in zip(problems, own, strict=True))
+    work = FIT_SECONDS * len(problems) + columns * (speeds.entry + VALUE_SECONDS)
+    solving = SET_SECONDS * sum(some**2 for some in own) / min(cores, len(problems))
+    return reading_seconds(sum(sizes), speeds) + work / cores + solving
 
 
 def low_rank_seconds(
-    n: int, multiply_adds: float, rank: int, columns: int, kernels: int, cores: int
+    n: int, rank: int, columns: int, kernels: int, cores: int, speeds: Speeds, readers: int = 0
 ) -> float:
     """Seconds of features of n samples, and of a number of linear classifiers on them.
 
-    `multiply_adds` are those of an inner product of two samples.
+    Features are kept in memory, or computed in every pass, from samples that `readers` threads
+    read.
     """
-    passes = PASSES * columns * 4.0 * n * rank / (FLOPS * cores)
-    return kernels * (features_seconds(n, multiply_adds, rank, cores) + passes)
+    values, solved, passes = float(n * rank), COLUMN_SECONDS * columns, passes_of(columns)
+    products = SQUARES * rank * values * speeds.product / cores
+
+    def a_pass(value: float) -> float:
+        """Seconds of one that computes features, and takes so long for each besides."""
+        reading, work = reading_seconds(n, speeds), values * (speeds.entry + value)
+        return max(reading / readers, (reading + work) / cores)
+
+    if readers:
+        return kernels * (products + ROUNDS * a_pass(0.0) + passes * a_pass(solved))
+    making = reading_seconds(n, speeds) + values * speeds.entry / cores
+    return kernels * (making + products + passes * values * (VALUE_SECONDS + solved) / cores)
 
 
-def features_seconds(n: int, multiply_adds: float, rank: int, cores: int) -> float:
+def passes_of(columns: int) -> int:
+    """Passes in which so many linear classifiers are solved together."""
+    return PASSES_OF_ONE if columns == 1 else PASSES
+
+
+def reading_seconds(n: int, speeds: Speeds) -> float:
+    """Seconds in which one thread reads, checks and maps n samples."""
+    return n * speeds.sample
+
+
+def features_seconds(n: int, rank: int, cores: int, speeds: Speeds) -> float:
     """Seconds of features of n samples in memory."""
-    return 2.0 * n * rank * (multiply_adds + 2 * rank) / (FLOPS * cores)
+    return n * rank * (speeds.entry + SQUARES * rank * speeds.product) / cores

@@ -1,11 +1,14 @@
 """Predicted seconds of a plan, whether storing pays, and its limits: arithmetic alone."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
 from dhsk.gram.plan import MANY_FILES, GramPlan
 from dhsk.gram.storage.staged import CSR_CHUNK, DENSE_CHUNK_BYTES
-from dhsk.planning.fits import exact_seconds, low_rank_seconds
+from dhsk.gram.storage.tiling import DtypeName
+from dhsk.planning.fits import Speeds, exact_seconds, low_rank_seconds, reading_seconds
 from dhsk.planning.rates import Rates
 from dhsk.planning.training import GridShape
 from dhsk.units import counted, format_bytes, human_seconds
@@ -22,6 +25,10 @@ CSR_READ_BYTES = 2 * 8 * CSR_CHUNK
 
 BRIEF_SECONDS = 5.0
 """Seconds of computing below which a slow scheduler or disk is not worth a word."""
+
+KERNEL_SECONDS: Final[Mapping[DtypeName, float]] = {"float64": 2e-9, "float32": 5e-10}
+"""Seconds to evaluate a kernel at an inner product where that is not measured: 1 to 3 ns, and 0.25
+to 0.5 in float32."""
 
 NO_LIMIT = "no limit"
 """Verdict on what is far from its capacity."""
@@ -65,6 +72,17 @@ class Prediction:
         line = self.rates.product(self.plan.product_dtype, sparse=self.plan.sparse_path)
         return line(self.plan.multiply_adds) + self.plan.n_kernels * self.kernel
 
+    def in_single(self, kernel: float) -> "Prediction":
+        """The same of products in float32, at whose entries a kernel takes so many seconds."""
+        return replace(self, plan=replace(self.plan, product_dtype="float32"), kernel=kernel)
+
+    @property
+    def of_core(self) -> Speeds:
+        """Seconds of a core for the parts of fits to these samples."""
+        product = self.rates.product(self.plan.product_dtype, sparse=False).each
+        read = self._values * self.rates.stage + self.plan.row_bytes / self.rates.read
+        return Speeds(self.entry, product, read)
+
     @property
     def compute(self) -> float:
         """Seconds of all products and kernels, and of reading their samples."""
@@ -76,13 +94,22 @@ class Prediction:
 
         With a `rank`, of linear classifiers on as many features.
         """
-        p, columns = self.plan, shape.folds * shape.chain
+        columns = shape.folds * shape.chain
         if rank is None:
             return exact_seconds(shape.sizes, columns, shape.kernels, self.at_once, self.entry)
         columns *= 1 if len(shape.sizes) == 2 else len(shape.sizes)
-        return low_rank_seconds(
-            p.sides.samples, p.multiply_adds, rank, columns, shape.kernels, self.at_once
-        )
+        return self.seconds_of_low_rank(rank, columns, "features in memory", shape.kernels)
+
+    def seconds_of_low_rank(self, rank: int, columns: int, way: str, kernels: int = 1) -> float:
+        """Seconds of linear classifiers on features of a rank, where data are as `way` says."""
+        n, cores, speeds = self.plan.sides.samples, self.at_once, self.of_core
+        if way == "features in memory":
+            return low_rank_seconds(n, rank, columns, kernels, cores, speeds)
+        if way == "samples read in every pass":
+            return low_rank_seconds(n, rank, columns, kernels, cores, speeds, readers=1)
+        mapped = replace(speeds, sample=SAMPLE_WORK * self.plan.row_bytes)
+        passes = low_rank_seconds(n, rank, columns, kernels, cores, mapped, readers=cores)
+        return reading_seconds(n, speeds) + passes
 
     @property
     def _samples(self) -> float:
@@ -94,11 +121,16 @@ class Prediction:
         return 2 * block * SAMPLE_WORK
 
     @property
+    def _values(self) -> float:
+        """Numbers of a sample, or entries."""
+        sides = self.plan.sides
+        return float(sides.dim) if sides.row_entries is None else sides.row_entries
+
+    @property
     def start(self) -> float:
         """Seconds before the first tile: workers start, samples are checked, mapped and staged."""
         p = self.plan
-        values = p.sides.dim if p.sides.row_entries is None else p.sides.row_entries
-        stage = values * self.rates.stage + p.row_bytes / self.rates.write
+        stage = self._values * self.rates.stage + p.row_bytes / self.rates.write
         return START_SECONDS + (0.0 if self.staged else p.sides.samples * stage)
 
     @property
@@ -133,8 +165,11 @@ class Prediction:
             return None
         return math.floor((self.seconds - self.start) / gain) + 1
 
-    def table(self, passes: int = 1) -> list[tuple[str, str]]:
-        """Rows (what, value) for people, after those of the plan."""
+    def table(self) -> list[tuple[str, str]]:
+        """Rows (what, value) for people, after those of the plan: of a store if one fits."""
+        rows = [("speeds", self.rates.note)]
+        if not self.fits_disk:
+            return rows
         return [
             (
                 "time",
@@ -142,8 +177,8 @@ class Prediction:
                 f"read the samples, then {human_seconds(self.compute)} of computing, "
                 f"{human_seconds(self.disk)} of writing meanwhile",
             ),
-            ("store or recompute", self._verdict(passes)),
-            ("speeds", self.rates.note),
+            ("store or recompute", self._verdict()),
+            *rows,
         ]
 
     def speeds(self) -> list[tuple[str, str]]:
@@ -160,25 +195,47 @@ class Prediction:
             )
         ]
 
-    def _verdict(self, passes: int) -> str:
-        stored, recomputed = self.stored(passes), self.recomputed(passes)
-        cheaper = "storing" if stored < recomputed else "recomputing (store=None in Python)"
+    def _verdict(self) -> str:
         turn = self.break_even()
-        since = "always" if turn is None else f"for fewer than {counted(turn, 'pass', 'passes')}"
-        if stored < recomputed:
-            since = f"for {turn:,} or more"
-        return (
-            f"in {counted(passes, 'pass', 'passes')} over the matrix: {human_seconds(stored)} if "
-            f"stored, {human_seconds(recomputed)} if recomputed: {cheaper} is faster, {since}"
-        )
+        if turn is None:
+            return "recomputing (store=None in Python) is faster"
+        if turn <= 1:
+            return "storing is faster"
+        return f"storing is faster from {counted(turn, 'pass', 'passes')} over the matrix on"
+
+    def on_paper(self) -> list[tuple[str, str]]:
+        """Rows (what, value) of more workers than this machine has: tasks, and the first limit."""
+        p, workers = self.plan, self.plan.resources.threads
+        each = self.compute * self.at_once / p.n_groups
+        edge = min(p.group * p.tiling.tile, p.tiling.n_rows)
+        computing = workers * self.compute  # of one worker
+        most = {
+            "the scheduler": self.served,
+            "one disk that all read samples from": computing * self.rates.read / p.block_reads,
+        }
+        if self.fits_disk:
+            written = max(p.tile_bytes, 1)
+            most["one disk that all write tiles to"] = computing * self.rates.write / written
+        first = min(most, key=most.__getitem__)
+        return [
+            (
+                "tasks",
+                f"{p.n_groups:,} of {edge:,} x {edge:,} entries, {human_seconds(each)} each: "
+                f"{workers / each:,.0f} a second",
+            ),
+            ("breaks first", f"{first}, from {counted(max(1, int(most[first])), 'worker')} on"),
+        ]
 
     def binding(self) -> list[tuple[str, str]]:
         """Rows of `limits` that are a limit, or close to one."""
         brief = self.seconds - self.start < BRIEF_SECONDS
+        left_out = ("scheduler", "disk") if brief else ()
+        if not self.fits_disk:  # nothing is stored
+            left_out = (*left_out, "disk", "files")
         return [
             (what, verdict)
             for what, verdict in self.limits()
-            if NO_LIMIT not in verdict and not (brief and what in ("scheduler", "disk"))
+            if NO_LIMIT not in verdict and what not in left_out
         ]
 
     def limits(self) -> list[tuple[str, str]]:
@@ -186,7 +243,6 @@ class Prediction:
         p, r = self.plan, self.plan.resources
         busy = max(self.seconds - self.start, 1e-9)
         made = p.tile_bytes / max(self.compute, 1e-9)
-        blocks = 2 * p.group * p.tiling.tile * p.row_bytes * p.n_groups
         allowed = r.memory / max(r.workers, 1)
         return [
             ("scheduler", self._scheduler()),
@@ -194,7 +250,7 @@ class Prediction:
                 "disk",
                 f"{counted(r.threads, 'thread')} compute {format_bytes(made)}/s, it takes "
                 f"{format_bytes(self.rates.write)}/s: {_verdict(made / self.rates.write)}; "
-                f"they read {format_bytes(blocks / busy)}/s of samples",
+                f"they read {format_bytes(p.block_reads / busy)}/s of samples",
             ),
             ("files", self._files()),
             *([] if self.free is None else [("free disk", self._free_disk(self.free))]),

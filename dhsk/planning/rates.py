@@ -124,6 +124,13 @@ class Rates:
         ]
 
 
+TYPICAL: Final = Rates(
+    Line(0.0, 1e-10), Line(0.0, 5e-11), Line(0.0, 1e-9), 1.5e-8,
+    ASSUMED_WRITE, ASSUMED_READ, ASSUMED_WRITE_WORK, ASSUMED_TASKS, "not measured",
+)  # fmt: skip
+"""Rates for brief runs, which are not worth a second of measuring."""
+
+
 def measure_rates(place: Path | None, report: OnProgress = ignore, *, repeats: int = 8) -> Rates:
     """Measure this machine.
 

@@ -9,8 +9,15 @@ from dhsk.gram.sides import GramSides
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.nystrom.kept_values import UNKEPT_SECONDS
 from dhsk.objects.places import entries_of
-from dhsk.planning.fits import SUPPORT, exact_seconds, features_seconds, low_rank_seconds
-from dhsk.planning.prediction import Prediction
+from dhsk.planning.fits import (
+    FLOPS,
+    SUPPORT,
+    Speeds,
+    exact_seconds,
+    features_seconds,
+    low_rank_seconds,
+)
+from dhsk.planning.prediction import KERNEL_SECONDS, Prediction
 from dhsk.planning.rates import known_rates
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples
@@ -21,9 +28,6 @@ from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
 from dhsk.validation.runs import Runs
 from dhsk.validation.search import SEARCHED
-
-KERNEL_SECONDS: Final = 2e-9
-"""Seconds to evaluate a kernel at an inner product: 1 to 3 ns."""
 
 PROCESS_SECONDS: Final = 6.0
 """Processor seconds until a process has loaded what it needs. A run of 200 samples on two workers,
@@ -69,13 +73,13 @@ def cost_of(
     else:
         solving = sum(
             low_rank_seconds(
-                square.shape[0], values.multiply_adds, rank,
-                grid.columns * len(grid.classes), tried, values.cores,
+                square.shape[0], rank, grid.columns * len(grid.classes), tried, values.cores,
+                values.speeds,
             )
             for rank in low_rank.ranks
         )  # fmt: skip
-        m, flops = low_rank.count(square.shape[0]), values.multiply_adds
-        if features_seconds(square.shape[0], flops, m, values.cores) > UNKEPT_SECONDS:
+        n, m = square.shape[0], low_rank.count(square.shape[0])
+        if features_seconds(n, m, values.cores, values.speeds) > UNKEPT_SECONDS:
             working += max(need.features for need in needs)
     for size in rounds:
         counts = grid.counts_among(size)
@@ -116,13 +120,14 @@ class _Values:
         self.cores = max(1, resources.threads)
         starting = _owns_its_workers(options.client)  # else these have run before
         self.start = PROCESS_SECONDS * (1 + resources.workers) / self.cores if starting else 0.0
-        self.entry = self.multiply_adds = self.gram_seconds = 0.0
+        self.entry = self.gram_seconds = 0.0
+        self.speeds = Speeds(0.0, 2 / FLOPS, 0.0)
         self.stored_bytes = 0
         if not isinstance(square, Samples):
             return
         plan = make_plan(GramSides.of([square]), resources)
-        prediction = Prediction(plan, known_rates(), KERNEL_SECONDS)
-        self.multiply_adds = plan.multiply_adds
+        prediction = Prediction(plan, known_rates(), KERNEL_SECONDS["float64"])
+        self.speeds = prediction.in_single(KERNEL_SECONDS["float32"]).of_core
         if stored:
             self.stored_bytes, self.gram_seconds = plan.disk_bytes, prediction.seconds
         else:

@@ -1,5 +1,6 @@
 """The command `dhsk plan`, run as a person runs it."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -58,13 +59,16 @@ def test_plan_of_a_sparse_file_names_its_path(run: Any, samples: Any) -> None:
     assert "the first 100 samples" in run("plan", "x.npz", "--verbose")[1]
 
 
-def test_plan_past_this_machine(run: Any) -> None:
+def test_plan_past_this_machine(run: Any, monkeypatch: Any) -> None:
     """A million samples on 64 workers, on paper: which limits it meets; all if verbose."""
+    monkeypatch.setattr("dhsk.commands.plan.free_bytes", lambda _: None)
     words = ("plan", "--n", 10**6, "--dim", 400, "--workers", 64, "--memory", "256GB",
              "--passes", 3)  # fmt: skip
     code, out, _ = run(*words)
     assert code == DONE
-    assert "in 3 passes over the matrix: " in out
+    assert re.search(r"^matrix stored, 3 passes +[\d.,]+ to [\d.,]+ (h|days) ", out, re.MULTILINE)
+    assert re.search(r"^  tasks +[\d,]+ of [\d,]+ x [\d,]+ entries, [\d.]+ s each: ", out, re.M)
+    assert "breaks first" in out
     rows = ("scheduler  ", "disk  ", "files  ", "worker memory  ", "rates  ")
     assert [row for row in rows if f"\n  {row}" in out] == ["disk  "]
     assert [row for row in rows if f"\n  {row}" in run(*words, "--verbose")[1]] == list(rows)
@@ -77,10 +81,29 @@ def test_plan_says_the_memory_of_classifiers(run: Any) -> None:
                        "--classes", 10, "--grid", "4,2,3")  # fmt: skip
     assert code == DONE
     assert "10 classes: one model, and a grid search of 4 folds x 2 C x 3 kernels" in out
-    names = re.findall(r"^(exact|rank [\d,]+)  ", out, re.MULTILINE)
+    names = re.findall(r"^(exact|rank [\d,]+)  ", out.partition("Memory of SVMs")[2], re.MULTILINE)
     assert names == ["exact", "rank 100", "rank 300", "rank 5,000"]
     assert "for seconds give labels: dhsk plan FILE --labels L" in out
     assert "rank 2,000  " in run("plan", "--n", 5000, "--dim", 50)[1]
+
+
+def test_plan_says_what_each_way_takes(run: Any) -> None:
+    """A row for each of them, also of a thousand million samples; the same numbers in JSON."""
+    words = ("plan", "--n", 10**9, "--dim", 100, "--workers", 1000, "--rank", 1000)
+    code, out, _ = run(*words)
+    assert code == DONE
+    rows = re.findall(r"^(\w.*?)  +[\d.,]+ to [\d.,]+ (?:min|h|days|years) ", out, re.MULTILINE)
+    assert rows == [
+        "exact, 1,000 support vectors",
+        "exact, 10,000 support vectors",
+        "exact, 10,000,000 support vectors",
+        "rank 1,000",
+        "matrix stored, 1 pass *",
+        "matrix computed in 1 pass",
+    ]
+    assert "(*: does not fit this memory or disk" in out
+    found = json.loads(run(*words, "--json")[1])["methods"]
+    assert [one["name"] + " *" * (not one["fits"]) for one in found] == rows
 
 
 @pytest.mark.parametrize(

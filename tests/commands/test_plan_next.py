@@ -49,7 +49,7 @@ def test_a_store_larger_than_the_disk_is_its_limit(run: Any, free: Any) -> None:
     rank = rf"rank [\d,]+ in [\d.]+ GiB of memory, {each} \(--rank \d+\)"
     exact = rf"exact SVMs from the columns that they need, {each}, with 7.45 GiB of samples on disk"
     assert re.search(f"what fits {rank}; {exact}", said), said
-    assert "a pass over the matrix, with 7.45 GiB of samples on disk (store=None" in said
+    assert "matrix stored, 1 pass *" in said
     assert "dhsk gram" not in out
     assert re.search(
         r"next:   dhsk cv SAMPLES --labels LABELS --rank \d+ --out DIR --memory 16GB", out
@@ -101,7 +101,7 @@ def test_one_model_fits_where_a_grid_does(run: Any, free: Any) -> None:
     for words, limit in (("columns as needed", "16GB"), ("columns, --workers", "8GB")):
         out = run(*HUGE[:-1], limit)[1]
         assert re.search(rf"exact +[\d.]+ GiB +{words} ", out)
-        assert "does not fit" not in out
+        assert "does not fit" not in out.partition("Memory of SVMs")[2]
 
 
 @pytest.fixture
