@@ -53,6 +53,9 @@ PART_OF_ERROR: Final = 0.1
 Fitted values are then within a tenth of that error of the exact solution's, as K (K + D)^-1 is a
 contraction, so that the error itself is half a percent larger if the two are unrelated."""
 
+LEAST_GOAL: Final = 1e-6
+"""Relative residual that is always enough there: of targets that are predicted to rounding."""
+
 _UNSEEN: Final = 4
 """The last block in so many of the first sweep measure that error: they are predicted by most."""
 
@@ -120,7 +123,8 @@ class BlockDescent:
         if self.done < self.blocks:
             return np.zeros(len(self._size))
         error = np.sqrt(self.unseen * self._weight / self.seen)
-        return PART_OF_ERROR * np.divide(error, self._size, out=error, where=self._size > 0)
+        relative = np.divide(error, self._size, out=error, where=self._size > 0)
+        return np.maximum(PART_OF_ERROR * relative, LEAST_GOAL)
 
     def to_go(self, tol: float | None) -> float:
         """Largest residual, in units in which it ends at tol or `PART_OF_ERROR`."""

@@ -11,6 +11,7 @@ import dhsk
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.threads import Threads
 from dhsk.solvers.block_descent import (
+    LEAST_GOAL,
     PART_OF_ERROR,
     BlockDescent,
     Blocks,
@@ -103,6 +104,13 @@ def test_it_ends_at_a_part_of_the_error_on_unused_samples(K: Any, rng: np.random
     exact = np.linalg.solve(K + np.diag(shift), y)
     apart = np.linalg.norm(K @ (found.coef - exact)) / np.linalg.norm(y)
     assert apart <= found.residual[0]
+
+
+def test_targets_that_are_predicted_to_rounding(K: Any) -> None:
+    """Their fit ends too: at a residual that is small enough for all."""
+    run = descent(K, np.ones((N, 1)), np.full(N, 0.1), N)
+    run.unseen, run.seen, run.done = np.zeros(1), 1.0, 1
+    assert run.goal(None) == LEAST_GOAL
 
 
 def test_few_sweeps_are_few(K: Any, shift: Any, rng: np.random.Generator) -> None:
