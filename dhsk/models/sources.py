@@ -344,7 +344,7 @@ class ApproximateSource(RowsSource):
             return self._buffer
         columns = self._with_norms(members)
         tasks = ((columns, part) for part in blocks(n, STRIP_ROWS))
-        for _ in self._executor.run(self._write, tasks):
+        for _ in self._executor.run(self._fill, tasks):
             continue
         return self._buffer
 
