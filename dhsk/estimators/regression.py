@@ -36,8 +36,8 @@ _COPIES: Final = 3
 """Matrices in float64 in memory while one is factored."""
 
 MANY: Final = 100_000
-"""Samples beyond which a system is solved in blocks. Measured at 100,000 of 100 features, within
-1 % of the error of the exact solution: as fast as conjugate gradients."""
+"""Samples beyond which a system is solved in blocks. Measured on 60,000 of 100 features in 6 GB: 23
+s, where conjugate gradients took 26 s to a residual of 0.1 and 116 s to 1e-6."""
 
 PREFIX: Final = "ridge-"
 """Begins the names of checkpoint files."""
