@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, Union
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array, vstack
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -12,6 +12,9 @@ Floats: TypeAlias = NDArray[np.float64]
 
 Indices: TypeAlias = NDArray[np.intp]
 """An integer index array."""
+
+Codes: TypeAlias = NDArray[np.signedinteger[Any]]
+"""Classes of samples as integers from 0, -1 for none, of any type."""
 
 # Union and a string, because csr_array takes no type parameters when the program runs.
 Rows: TypeAlias = Union[NDArray[np.float64], "csr_array[np.float64, tuple[int, int]]"]
@@ -68,6 +71,13 @@ class Marked(NamedTuple):
     def indices(self) -> Indices:
         """The indices."""
         return self.first + np.flatnonzero(np.unpackbits(self.bits))
+
+
+def as_type(vector: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    """A vector, (n,), of another type; of one value that stands for all, still that one."""
+    if vector.strides == (0,):
+        return np.broadcast_to(vector[:1].astype(dtype), vector.shape)
+    return vector.astype(dtype)
 
 
 def union(groups: Sequence[Indices], n: int) -> Indices:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dhsk.arrays import Marked
+from dhsk.arrays import Marked, as_type
 
 
 @pytest.mark.parametrize("first", [0, 5, 10**9])
@@ -24,3 +24,11 @@ def test_no_indices_come_back() -> None:
     found = Marked.of(np.empty(0, np.intp)).indices
     assert found.shape == (0,)
     assert found.dtype == np.intp
+
+
+def test_one_value_for_all_stays_one() -> None:
+    """In another type too; other vectors are converted."""
+    one = as_type(np.broadcast_to(np.float64(0.5), 10**9), "float32")
+    assert (one.dtype, one.shape, one.strides, one[-1]) == (np.float32, (10**9,), (0,), 0.5)
+    other = as_type(np.arange(3.0), "float32")
+    assert (other.dtype, other.tolist()) == (np.float32, [0, 1, 2])

@@ -8,9 +8,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Codes, Floats, Indices
 from dhsk.errors import InputError
-from dhsk.models.problem import ClassWeight, Problem, class_factors
+from dhsk.models.problem import ClassWeight, Problem, class_factors, coded
 
 
 def make_problem(
@@ -29,12 +29,15 @@ def make_problem(
     folds for Platt's sigmoids; None for no probabilities. Classes without a weight above 0 are
     left out, as if their samples were not there. Raises InputError if fewer than two are left.
     """
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
+    if y.dtype.kind not in "iuU":  # others may be no labels; to find out takes a copy
+        check_classification_targets(y)
+    classes, codes = coded(y)
     used = sample_weights > 0
     classes, codes = _weighted_classes(classes, codes, used)
-    weights = sample_weights.copy()
-    weights[used] *= class_factors(class_weight, y[used])
+    weights = sample_weights
+    if class_weight is not None:
+        weights = weights.copy()
+        weights[used] *= class_factors(class_weight, y[used])
     fold_of = None if folds is None else _folds(codes, used, folds, random_state)
     return Problem(classes, codes, weights, C, tol, fold_of, sample_weights)
 
@@ -49,8 +52,8 @@ def random_numbers(random_state: Any) -> np.random.RandomState:
 
 
 def _weighted_classes(
-    classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_]
-) -> tuple[NDArray[Any], Indices]:
+    classes: NDArray[Any], codes: Codes, used: NDArray[np.bool_]
+) -> tuple[NDArray[Any], Codes]:
     """Classes that have weights above 0, and codes; InputError for fewer than two."""
     if len(classes) < 2:
         raise InputError(
@@ -61,11 +64,13 @@ def _weighted_classes(
         raise InputError(
             "Invalid input - all samples with positive weights belong to the same class."
         )
+    if present.all():
+        return classes, codes
     # Samples of weight 0 count nowhere: those of the other classes may be in any.
     return classes[present], np.where(present, np.cumsum(present) - 1, 0)[codes]
 
 
-def _folds(codes: Indices, used: NDArray[np.bool_], most: int, random_state: Any) -> Indices:
+def _folds(codes: Codes, used: NDArray[np.bool_], most: int, random_state: Any) -> Indices:
     """Stratified fold of each sample, (N,); -1 for those of weight 0.
 
     Without the only sample of a class, all pairs of the class decide against it, as in LIBSVM.

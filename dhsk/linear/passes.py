@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Codes, Floats, Indices
 from dhsk.arrays import blocks as blocks_of
 from dhsk.devices import is_numpys
 from dhsk.linear.active_rows import add_curved, add_rows
@@ -70,7 +70,7 @@ class Columns:
 class Targets(NamedTuple):
     """Labels and sample weights, which passes cut into spans."""
 
-    codes: Indices
+    codes: Codes
     """Class of each sample as an integer from 0, (N,)."""
     weights: NDArray[Any]
     """Factors of C, one column a group, (N, groups); 0 leaves a sample out."""
@@ -96,7 +96,7 @@ class Estimate(NamedTuple):
 
 
 def gradients(
-    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+    blocks: Blocks, codes: Codes, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
 ) -> tuple[Floats, Floats]:
     """Weighted sums of a span's losses at V, (J,), and their gradients, (k + 1, J)."""
     values, sums = np.zeros_like(V[0]), np.zeros_like(V)
@@ -108,7 +108,7 @@ def gradients(
 
 def curvatures(
     blocks: Blocks,
-    codes: Indices,
+    codes: Codes,
     weights: NDArray[Any],
     V: Floats,
     D: Floats,
@@ -127,7 +127,7 @@ def curvatures(
 
 
 def curvature_of(
-    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+    blocks: Blocks, codes: Codes, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
 ) -> NDArray[Any]:
     """Second derivatives of a span's weighted losses by the decision values at V, (n, J)."""
     found = _margins(blocks, codes, weights, V, columns)
@@ -149,7 +149,7 @@ def curved(blocks: Blocks, curvature: NDArray[Any], D: NDArray[Any], chosen: Ind
 
 def slopes(
     blocks: Blocks,
-    codes: Indices,
+    codes: Codes,
     weights: NDArray[Any],
     both: Floats,
     columns: Columns,
@@ -195,7 +195,7 @@ def sums(blocks: Blocks) -> Floats:
 
 
 def active(
-    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+    blocks: Blocks, codes: Codes, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
 ) -> Indices:
     """Number of a span's samples with nonzero second derivatives at V, (J,)."""
     counts: Indices = np.count_nonzero(
@@ -206,7 +206,7 @@ def active(
 
 def hessians(
     blocks: Blocks,
-    codes: Indices,
+    codes: Codes,
     weights: NDArray[Any],
     V: Floats,
     columns: Columns,
@@ -269,7 +269,7 @@ def _add_square(total: NDArray[Any], rows: list[NDArray[Any]], root: NDArray[Any
 
 
 def _margins(
-    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns
+    blocks: Blocks, codes: Codes, weights: NDArray[Any], V: Floats, columns: Columns
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]]:
     """Features, signs, weights and margins of each block.
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Codes, Floats, Indices
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
 from dhsk.solvers.smo import padded
@@ -34,7 +34,7 @@ class ClassBlocks:
     reads the tiles there.
     """
 
-    def __init__(self, stored: GramMatrix, codes: Indices) -> None:
+    def __init__(self, stored: GramMatrix, codes: Codes) -> None:
         self._stored = stored
         self.codes = codes
         self._classes = [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]

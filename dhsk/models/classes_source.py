@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.arrays import Codes, Floats, Indices, Rows, blocks
 from dhsk.execution.limits import core_count
 from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel
@@ -30,7 +30,7 @@ class ClassesSource(RowsSource):
         self,
         rows: Rows,
         kernel: Kernel,
-        codes: Indices,
+        codes: Codes,
         threads: int = 1,
         edge: int | None = None,
     ) -> None:

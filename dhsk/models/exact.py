@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import ROWS, SUPPORT, Floats, Indices, Rows, blocks
+from dhsk.arrays import ROWS, SUPPORT, Codes, Floats, Indices, Rows, blocks
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
 from dhsk.kernels.base import positive_parameter
@@ -84,7 +84,7 @@ class Expansion:
     """Intercepts of the problems, (problems,)."""
 
     @classmethod
-    def of(cls, fits: Sequence[Fit], codes: Indices, multi_class: MultiClass) -> "Expansion":
+    def of(cls, fits: Sequence[Fit], codes: Codes, multi_class: MultiClass) -> "Expansion":
         """Join a fit for each problem; codes are the classes of all samples from 0, (N,)."""
         classes = members_of_classes(codes)
         k, sizes, samples = len(classes), np.array([*map(len, classes)]), np.concatenate(classes)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dhsk.arrays import Indices
+from dhsk.arrays import Codes
 from dhsk.errors import BudgetError
 from dhsk.execution.memory import Allowance, MemoryNeed, Share, require_room, share_memory
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
@@ -86,9 +86,7 @@ class FitCounts:
     """Entries of each class with itself."""
 
     @classmethod
-    def of(
-        cls, codes: Indices, folds: int, values_of_C: int, multi_class: MultiClass
-    ) -> "FitCounts":
+    def of(cls, codes: Codes, folds: int, values_of_C: int, multi_class: MultiClass) -> "FitCounts":
         """Count the problems of samples with these classes, -1 for those that are left out."""
         sizes = np.bincount(codes[codes >= 0]).tolist()
         return replace(cls.of_classes(sizes, folds, values_of_C, multi_class), n=len(codes))

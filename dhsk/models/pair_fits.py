@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dhsk.arrays import Floats, Indices, blocks
+from dhsk.arrays import Codes, Floats, Indices, blocks
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import NOWHERE, Checkpoint, digest_of
 from dhsk.execution.memory import Share
@@ -71,7 +71,7 @@ KEPT_SECONDS: Final = 1.0
 class PairSolver:
     """Solves all pairs of classes on the matrices of some kernels."""
 
-    codes: Indices
+    codes: Codes
     """Class of each sample as an integer from 0, (N,); -1 for samples that are left out."""
     weights: Floats
     """Factors of C, (folds, N); 0 for test samples."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Codes, Floats, Indices
 from dhsk.caching import cached_value
 from dhsk.execution.tasks import told_as
 from dhsk.solvers.dual import Fit
@@ -122,7 +122,7 @@ class SharedBlocks:
 class SharedProblems:
     """Problems of all pairs of classes on some matrices: each process is sent them once."""
 
-    codes: Indices
+    codes: Codes
     weights: Floats
     problems: tuple[MatrixProblem, ...]
     balls: bool

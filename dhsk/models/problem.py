@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Codes, Floats, Indices, blocks
 from dhsk.errors import InputError
 from dhsk.solvers.problems import MultiClass
 
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 """Factors of C by label, "balanced", or None for 1, as in scikit-learn."""
+
+_LABELS: Final = 1 << 20
+"""Labels that are sorted at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +24,10 @@ class Problem:
 
     classes: NDArray[Any]
     """Class labels, ascending, (k,), at least two."""
-    codes: Indices
+    codes: Codes
     """Class of each sample as an integer from 0, (N,); -1 for samples that are left out."""
     weights: Floats
-    """Factors of C, (N,); at least one of each class is positive."""
+    """Factors of C, (N,), read-only; at least one of each class is positive."""
     C: float
     """Upper bound on the dual coefficients; for a low-rank model, factor of the losses."""
     tol: float
@@ -43,9 +46,22 @@ class Problem:
     def fold_weights(self) -> Floats:
         """Weights of the fit on all samples, and of the fit of each fold, (1 + folds, N)."""
         if self.fold_of is None:
-            return self.weights[None]
+            return self.weights[None].copy()
         folds = range(int(self.fold_of.max()) + 1)
         return np.stack([self.weights, *(self.weights * (self.fold_of != f) for f in folds)])
+
+
+def coded(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
+    """Classes of labels, ascending, (k,), and the code of each sample, (N,), of the smallest type.
+
+    The labels are sorted in parts: to sort all of them takes several times their memory.
+    """
+    parts = list(blocks(len(labels), _LABELS))
+    classes = np.unique(np.concatenate([np.unique(labels[part]) for part in parts]))
+    codes = np.empty(len(labels), np.min_scalar_type(-len(classes)))
+    for part in parts:
+        codes[part] = np.searchsorted(classes, labels[part])
+    return classes, codes
 
 
 def class_factors(class_weight: ClassWeight, labels: NDArray[Any]) -> Floats:
@@ -81,12 +97,12 @@ def weights_of_classes(class_weight: ClassWeight, problem: Problem) -> Floats:
 
 
 def sample_factors(sample_weight: Any, n: int) -> Floats:
-    """Sample weights, (n,), by default 1.
+    """Sample weights, (n,), by default 1, read-only.
 
     Raises InputError unless they are finite numbers, none of them negative and not all 0.
     """
     if sample_weight is None:
-        return np.ones(n)
+        return np.broadcast_to(np.float64(1.0), n)
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (ValueError, TypeError) as error:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dhsk.arrays import Floats, blocks
+from dhsk.arrays import Floats, as_type, blocks
 from dhsk.errors import BudgetError
 from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.checkpoint import Checkpoint, digest_of
@@ -181,7 +181,7 @@ class _Solver:
     def _solve(self, batch: int, columns: Columns, room: int) -> Solution:
         """Solve or resume one batch of columns."""
         Z = self.found.features
-        weights = self.problem.weights[:, None].astype(Z.dtype)
+        weights = as_type(self.problem.weights, Z.dtype)[:, None]
         curvatures = curvature_bytes(Z, len(columns))
         name = f"{self.name}-{batch}"
         steps = KeptSolve(self.entries, f"{name}-steps")

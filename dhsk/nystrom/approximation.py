@@ -14,6 +14,7 @@ from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count
 from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
+from dhsk.execution.threads import Threads
 from dhsk.gram.compute import gram_of
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -21,10 +22,11 @@ from dhsk.nystrom.centres import kmeans
 from dhsk.nystrom.cholesky import ComputedFactor, Factor, InMemoryFactor
 from dhsk.nystrom.components import components, inverse_root, squared_length, turned, write_features
 from dhsk.nystrom.kept_values import KeptPasses
-from dhsk.nystrom.landmarks import PivotState, RandomPivots, uniform
+from dhsk.nystrom.landmarks import PivotState, RandomPivots, searched, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
 from dhsk.nystrom.room import (
     ApproximationNeed,
+    choosing_threads,
     computed_on_device,
     plan_here,
     plan_on_workers,
@@ -105,6 +107,8 @@ def approximate(
 ) -> Approximation:
     """Choose landmarks, and compute the features of all samples by the Nyström method [1]_.
 
+    Of many samples a random part is searched for landmarks, see `dhsk.nystrom.landmarks.searched`.
+
     Features are kept in memory if they fit. Otherwise passes compute them: from mapped samples in
     memory if those fit, else from samples that are read and mapped in every pass. The landmarks of
     a seed are the same bits on any number of threads or workers; between tiers they may differ by
@@ -139,9 +143,10 @@ def approximate(
         if passes.entries.folder is not None:
             mark = fingerprint or placed.fingerprint or row_map.scan(samples, Run()).fingerprint
             where = ["on a device"] if on_device else []
-            name = digest_of("landmarks 2", mark, *_key(row_map, plan, how, m), seed, *where)
+            name = digest_of("landmarks 3", mark, *_key(row_map, plan, how, m), seed, *where)
             passes = replace(passes, name=name)
-        return _Making(placed, plan, how, run, seed, passes).approximation(m)
+        part = searched(samples.shape[0], row_map.bytes_of(samples) / samples.shape[0], m)
+        return _Making(placed, plan, how, run, seed, passes, part).approximation(m)
 
 
 def _plan(samples: Samples, row_map: RowMap, m: int, run: Run, *, on_device: bool) -> Share:
@@ -198,6 +203,8 @@ class _Making:
     seed: int
     passes: KeptPasses
     """Passes over the features, which a repeated call goes on with."""
+    searched: int
+    """How many of the samples are searched for landmarks."""
 
     def approximation(self, m: int) -> Approximation:
         """Choose m landmarks, and make features of them."""
@@ -207,14 +214,9 @@ class _Making:
         return found
 
     @cached_value
-    def diagonal(self) -> Floats:
-        """Diagonal of the kernel matrix, (N,), which takes a pass for some kernels."""
-        return self.placed.diagonal()
-
-    @property
     def trace(self) -> float:
-        """Trace of the kernel matrix."""
-        return float(self.diagonal.sum())
+        """Trace of the kernel matrix, which takes a pass for some kernels."""
+        return self.placed.trace()
 
     def by(self, m: int) -> Approximation:
         """Choose landmarks by the selection of the options."""
@@ -233,28 +235,52 @@ class _Making:
 
     def by_cholesky(self, m: int) -> Approximation:
         """Choose landmarks by randomly pivoted Cholesky, whose factor are the features."""
+        if self.searched < self.placed.n:
+            return self.by_part(m)
         factor: Factor
         if self.plan.whole:
             factor = InMemoryFactor(self.placed, m, self.passes)
         else:
             factor = ComputedFactor(self.placed, self.passes)
+        choice = self.choice(self.placed, factor, m)
+        values = factor.finished() if isinstance(factor, InMemoryFactor) else None
+        return self.found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
+
+    def by_part(self, m: int) -> Approximation:
+        """Choose landmarks as `by_cholesky`, but among a random part of the samples."""
+        self.run.report(Progress("landmarks", 0, m))
+        n, client = self.placed.n, self.run.client
+        some = np.random.default_rng([self.seed, n]).choice(n, self.searched, replace=False)
+        some.sort()
+        executor = self.placed.executor
+        if client is not None and not isinstance(client, ArrayJob):  # workers would be sent rows
+            executor = Threads(choosing_threads())
+        part = self.placed.only(some, executor)
+        factor = ComputedFactor(part, self.passes)
+        choice = self.choice(part, factor, m)
+        return self.by_root(factor.landmarks, some[choice.pivots], factor.root)
+
+    def choice(self, among: Placed, factor: Factor, m: int) -> PivotState:
+        """Extend the factor of samples by m random pivots, or go on with it."""
         begun = None if factor.begun is None else PivotState(**factor.begun)
         rng, tol = np.random.default_rng(self.seed), self.how.landmark_tol
-        pivoting = RandomPivots(self.placed, factor, self.diagonal, m, rng, tol)
+        pivoting = RandomPivots(among, factor, among.diagonal(), m, rng, tol)
 
         def keep(now: PivotState) -> None:
             arrays = dict(vars(now))
             random = dict(arrays.pop("random"))
             factor.keep(arrays, {"random": random})
 
-        choice = pivoting.choose(begun, keep, self.run)
-        values = factor.finished() if isinstance(factor, InMemoryFactor) else None
-        return self.found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
+        return pivoting.choose(begun, keep, self.run)
 
     def by_inverse(self, landmarks: Rows, indices: Indices | None) -> Approximation:
         """Features of given landmarks, by the inverse root of their kernel matrix."""
+        root = inverse_root(self.placed.kernel.of_rows(landmarks))
+        return self.by_root(landmarks, indices, root)
+
+    def by_root(self, landmarks: Rows, indices: Indices | None, root: Floats) -> Approximation:
+        """Features of given landmarks and root."""
         placed = self.placed
-        root = inverse_root(placed.kernel.of_rows(landmarks))
         Z, R = placed.values(landmarks), root.astype(placed.dtype)
         values = np.empty((placed.n, root.shape[1]), placed.dtype) if self.plan.whole else None
         passes = replace(self.passes, advance=counter(self.run.report, "features", placed.n))

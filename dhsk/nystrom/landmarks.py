@@ -19,6 +19,17 @@ _LEAST_BLOCK: Final = 128
 _ROUNDS: Final = 4
 """Number of blocks in which many pivots are proposed: each takes a pass over the samples."""
 
+_SEARCHED: Final = 1 << 16
+_EACH: Final = 16
+_SEARCHED_BYTES: Final = 128 * 2**20
+"""Samples that are searched for landmarks, or so many for each landmark if those are more; their
+bytes at most. Measured on a million counts of words and on 60,000 images, 300 to 2,000 landmarks:
+the trace error of landmarks among 8 to 64 times as many samples was 0.995 to 1.011 times that of
+landmarks among all; two seeds differ by 0.01."""
+
+_FEWER: Final = 4
+"""All are searched unless they are so many times more: their features then come for nothing."""
+
 
 @dataclass
 class PivotState:
@@ -37,6 +48,12 @@ class PivotState:
 def uniform(n: int, k: int, rng: np.random.Generator) -> Indices:
     """Indices of min(k, n) of n samples, drawn without replacement."""
     return rng.choice(n, min(k, n), replace=False)
+
+
+def searched(n: int, row_bytes: float, k: int) -> int:
+    """How many of n samples are searched for k landmarks, by the bytes of a mapped one."""
+    part = min(max(_SEARCHED, _EACH * k), int(_SEARCHED_BYTES / max(1.0, row_bytes)))
+    return n if part < _EACH * k or n <= _FEWER * part else part
 
 
 def block_of(k: int) -> int:

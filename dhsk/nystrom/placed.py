@@ -45,12 +45,35 @@ class Placed:
         """Kernel values of all samples and landmarks, times a root, computed in every pass."""
         return self._matrix(Basis(self.kernel, landmarks, self.on_device), root)
 
+    def only(self, some: Indices, executor: Executor) -> "Placed":
+        """Some of the samples, in memory."""
+        rows = self.take(some)
+        return Placed(
+            len(some),
+            self.kernel,
+            self.dtype,
+            of_rows(rows, on_device=self.on_device),
+            lambda chosen: rows[chosen],
+            executor,
+            on_device=self.on_device,
+        )
+
+    def trace(self) -> float:
+        """Sum of the kernel of each sample with itself."""
+        if self.kernel.unit_diagonal:
+            return float(self.n)
+        return float(sum(float(part.sum()) for part in self._diagonals()))
+
     def diagonal(self) -> Floats:
         """Kernel of each sample with itself, (N,)."""
         if self.kernel.unit_diagonal:
             return np.ones(self.n)
+        return np.concatenate(list(self._diagonals()))
+
+    def _diagonals(self) -> Iterator[Floats]:
+        """Diagonal of each span."""
         own = Diagonal(self.kernel, self.take(np.zeros(1, np.intp)))
-        return np.concatenate(list(self._matrix(own).map(_first_column, ())))
+        yield from self._matrix(own).map(_first_column, ())
 
     def _matrix(self, basis: Basis, root: Floats | None = None) -> FeatureMatrix:
         return FeatureMatrix(

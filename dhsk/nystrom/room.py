@@ -6,12 +6,12 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from dhsk.devices import current_device
-from dhsk.execution.limits import own_room
+from dhsk.execution.limits import core_count, own_room
 from dhsk.execution.memory import MemoryNeed, Share, require_room
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels.on_device import pays_on
-from dhsk.nystrom.landmarks import block_of
+from dhsk.nystrom.landmarks import block_of, searched
 from dhsk.nystrom.spans import BLOCK_BYTES, span_rows
 from dhsk.samples import Samples
 from dhsk.samples.scan import BLOCK_BYTES as READ_BYTES
@@ -25,7 +25,7 @@ _HERE: Final[tuple[Tier, ...]] = get_args(Tier)[:3]
 """Tiers of this process, the fastest first."""
 
 _VECTORS: Final = 6
-"""Vectors (N,) in this process: the diagonal, its residual, sums, squares."""
+"""Vectors of the samples that are searched: the diagonal, its residual, sums, squares."""
 
 _SQUARES: Final = 5
 """Matrices of landmarks by landmarks in memory at a time, in float64."""
@@ -35,6 +35,9 @@ _COPIES: Final = 4
 
 _READING: Final = 4
 """Blocks in memory while samples are read and mapped."""
+
+_CHOOSING: Final = 4
+"""Threads of this process that choose landmarks beside workers, at most: it is little work."""
 
 _INSTEAD: Final = "take fewer landmarks"
 
@@ -49,6 +52,11 @@ def computed_on_device(samples: Samples, row_map: RowMap, m: int) -> bool:
     return passes and pays_on(device, n * m, dim, n * dim * dtype.itemsize)
 
 
+def choosing_threads() -> int:
+    """Threads of this process that choose landmarks beside workers."""
+    return min(_CHOOSING, core_count())
+
+
 @dataclass(frozen=True)
 class ApproximationNeed:
     """Memory of an approximation, in bytes."""
@@ -60,7 +68,7 @@ class ApproximationNeed:
     factor: int
     """Features of all samples, one for each landmark."""
     small: int
-    """Vectors of all samples, landmarks and their matrices, which this process always needs."""
+    """Landmarks, their matrices, and what is searched for them, which this process always needs."""
     task: int
     """One running task of a pass."""
     span: int
@@ -75,7 +83,10 @@ class ApproximationNeed:
         """Memory for m landmarks of n samples of `mapped` bytes, with kernel values of `item`."""
         row = mapped / n
         block = min(BLOCK_BYTES, item * n * max(m, block_of(m)))
-        small = 8 * (_VECTORS * n + _SQUARES * m * m) + int(3 * row * m)
+        part = searched(n, row, m)
+        small = 8 * (_VECTORS * part + _SQUARES * m * m) + int(3 * row * m)
+        if part < n:  # in memory; twice while they are taken, but no task runs meanwhile
+            small += int(row * part)
         span = min(int(row * span_rows(n, row, on_device=on_device)), int(row * n))
         task = _COPIES * block + int(row * m) + item * m * m
         what = f"{m} landmarks of {n} samples"
@@ -83,9 +94,7 @@ class ApproximationNeed:
 
     def within(self, tier: Tier, threads: int) -> MemoryNeed:
         """Memory of this process by part, with a running task in every thread."""
-        parts = {"landmarks": self.small}
-        if tier != "on workers":
-            parts["running tasks"] = threads * self.task
+        parts = {"landmarks": self.small, "running tasks": threads * self.task}
         if tier == "samples read in every pass":
             read = (threads + 2) * min(self.span, READ_BYTES) + _READING * READ_BYTES
             parts["samples as they are read"] = read
@@ -121,7 +130,7 @@ def plan_on_workers(need: ApproximationNeed, run: Run) -> Share:
     Raises BudgetError if the landmarks do not fit in this process, or a task on a worker.
     """
     resources = run.resources
-    found = need.share("on workers", 1, 2 * resources.threads)
+    found = need.share("on workers", choosing_threads(), 2 * resources.threads)
     each = (resources.memory - resources.idle_bytes) // resources.threads
     require_room(found.need.total, own_room(None), need.what, _INSTEAD, " of this process,")
     require_room(need.task + need.span, each, need.what, _INSTEAD, " of a worker's thread,")

@@ -42,8 +42,8 @@ class LowRank:
     loss
         "squared_hinge", or "logistic" for logistic regression.
     landmark_tol
-        Relative trace error, below 1, at which "rpcholesky" stops. With more than `rank` landmarks,
-        the components that are dropped add to the error.
+        Relative trace error, below 1, at which "rpcholesky" stops, that of the samples which it
+        searches. With more than `rank` landmarks, the components that are dropped add to the error.
     random_state
         Seed of the landmarks.
 

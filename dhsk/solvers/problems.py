@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Codes, Floats, Indices
 from dhsk.kernels.base import chosen_parameter
 from dhsk.solvers.dual import Dual
 
@@ -104,7 +104,7 @@ def problems_of_classes(n_classes: int, multi_class: MultiClass = "ovo") -> Indi
 
 
 def make_pairs(
-    codes: Indices,
+    codes: Codes,
     weights: Floats,
     values_of_C: Sequence[float],
     multi_class: MultiClass = "ovo",
@@ -138,6 +138,6 @@ def make_pair(
     return Pair(*pair, members, Dual(sign, boxes, len(factors)))
 
 
-def members_of_classes(codes: Indices) -> list[Indices]:
+def members_of_classes(codes: Codes) -> list[Indices]:
     """Indices of the samples of each class, ascending."""
     return [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]

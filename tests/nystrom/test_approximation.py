@@ -19,6 +19,9 @@ from dhsk.gram.row_map import RowMap
 from dhsk.linear.passes import sums
 from dhsk.nystrom import approximation
 from dhsk.nystrom.approximation import Approximation, approximate
+from dhsk.nystrom.components import squared_length, write_features
+from dhsk.nystrom.landmarks import searched
+from dhsk.nystrom.placed import in_memory
 from dhsk.nystrom.room import ApproximationNeed, plan_here
 from dhsk.results.low_rank import SELECTIONS, LowRank
 from dhsk.samples import ZeroRows, open_samples
@@ -48,6 +51,15 @@ def tier(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(approximation, "plan_here", lambda *_: plan)
 
     return put
+
+
+@pytest.fixture(params=["all", "a part"])
+def among(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The samples that are searched for landmarks."""
+    if request.param == "a part":
+        monkeypatch.setattr("dhsk.nystrom.landmarks._SEARCHED", 200)
+        monkeypatch.setattr("dhsk.nystrom.landmarks._EACH", 1)
+    return str(request.param)
 
 
 def row_map(X: Any, dtype: str = "float64", scale: float = 1.0) -> RowMap:
@@ -81,7 +93,7 @@ def oracle(X: Any, found: Approximation, scale: float = 1.0) -> tuple[Any, Any]:
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("name", TIERS)
 def test_features_and_error_are_those_of_nystrom(
-    X: Any, tier: Any, name: Any, sparse: bool, selection: Any
+    X: Any, tier: Any, among: str, name: Any, sparse: bool, selection: Any
 ) -> None:
     """In every way of making them, and of new samples by the root."""
     tier(name)
@@ -162,7 +174,7 @@ def test_single_precision_is_right_to_its_rounding(X: Any, name: Any, oversampli
 @pytest.mark.parametrize("oversampling", [1, 2])
 @pytest.mark.parametrize("name", TIERS)
 def test_the_number_of_threads_changes_no_bit(
-    X: Any, tier: Any, name: Any, oversampling: int
+    X: Any, tier: Any, among: str, name: Any, oversampling: int
 ) -> None:
     """Sums over spans are in their order."""
     found = []
@@ -176,7 +188,7 @@ def test_the_number_of_threads_changes_no_bit(
     assert one.features.values is None or np.array_equal(one.features.values, two.features.values)
 
 
-def test_all_ways_choose_the_same(X: Any, tier: Any) -> None:
+def test_all_ways_choose_the_same(X: Any, tier: Any, among: str) -> None:
     """Landmarks and error of a seed, to rounding, at a tolerance too."""
     for tol in (0.0, 0.05):
         found = []
@@ -190,7 +202,7 @@ def test_all_ways_choose_the_same(X: Any, tier: Any) -> None:
 
 @pytest.mark.slow
 def test_workers_give_what_this_process_gives(
-    X: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    X: Any, among: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To rounding; and the same bits again, after an interruption too."""
     monkeypatch.setattr("dhsk.nystrom.landmarks._LEAST_BLOCK", 40)
@@ -284,7 +296,13 @@ def test_a_bad_row_deep_in_a_stream_is_named(
 @pytest.mark.parametrize("name", TIERS)
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_a_choice_goes_on_where_it_was(
-    X: Any, tier: Any, name: Any, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    X: Any,
+    tier: Any,
+    among: str,
+    name: Any,
+    rounds: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same bits as without the interruption; only the rounds that are missing are made."""
     tier(name)
@@ -302,8 +320,9 @@ def test_a_choice_goes_on_where_it_was(
     whole_run = len(seen)
     seen.clear()
     options = {"oversampling": 1.2, "journal": tmp_path}
+    until = rounds + (among == "a part")  # which is taken before the first round
     with pytest.raises(KilledError):
-        made(X, 120, report=lambda p: report(p, rounds), **options)
+        made(X, 120, report=lambda p: report(p, until), **options)
     seen.clear()
     resumed = made(X, 120, report=report, **options)
     assert len(seen) == whole_run - rounds
@@ -333,7 +352,13 @@ def bits(found: Approximation) -> Any:
 @pytest.mark.parametrize("selection", ["rpcholesky", "uniform"])
 @pytest.mark.parametrize("name", TIERS)
 def test_killed_after_any_entry_it_does_no_part_again(
-    X: Any, tier: Any, name: Any, selection: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    X: Any,
+    tier: Any,
+    among: str,
+    name: Any,
+    selection: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same bits, and only the entries that were missing are written."""
     tier(name)
@@ -401,6 +426,41 @@ def test_a_damaged_journal_is_begun_again(X: Any, tier: Any, tmp_path: Path) -> 
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:1000])
     assert np.array_equal(one.root, made(X, journal=tmp_path).root)
+
+
+def test_many_samples_are_searched_in_part() -> None:
+    """Enough for each landmark, in little memory, and all where that would not be a part."""
+    for n, row_bytes, k, count in (
+        (262_144, 400, 1000, 262_144),
+        (262_145, 400, 1000, 65_536),
+        (10**9, 400, 1000, 65_536),
+        (10**9, 400, 10_000, 160_000),
+        (10**6, 3136, 2000, 42_799),  # 128 MiB
+        (10**6, 80_000, 1000, 10**6),  # 128 MiB are too few
+    ):
+        assert searched(n, row_bytes, k) == count
+
+
+@pytest.mark.parametrize("kernel", [dhsk.LinearKernel(), dhsk.HeatKernel.at_scale(12, 1.0)])
+def test_the_trace_is_that_of_the_diagonal(X: Any, kernel: Any) -> None:
+    """Also where the diagonal is not 1."""
+    rows = dhsk.hyperspherical_map(X)
+    if not kernel.spherical:
+        rows = rows * np.linspace(1, 2, len(X))[:, None]
+    found = in_memory(rows, kernel, 2).trace()
+    assert found == pytest.approx(np.trace(kernel(rows)), rel=1e-12)
+
+
+def test_a_triangular_root_is_multiplied_in_strips(rng: np.random.Generator) -> None:
+    """Features and squares are those of the product with all of it, and with any other root."""
+    K, root = rng.normal(size=(50, 41)), rng.normal(size=(41, 41))
+    for own in (root, np.triu(root), np.triu(root)[:, :3], root[:, :7]):
+        Z = np.full((50, own.shape[1]), np.nan)
+        parts = [(slice(0, 30), K[:30]), (slice(30, 50), K[30:])]
+        gained = write_features(parts, Z, own)
+        np.testing.assert_allclose(Z, K @ own, atol=1e-12)
+        assert gained == pytest.approx(float((Z**2).sum()), rel=1e-12)
+        assert squared_length(parts, own) == gained
 
 
 def test_as_much_is_held_as_fits() -> None:
