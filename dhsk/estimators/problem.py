@@ -64,10 +64,9 @@ def _weighted_classes(
         raise InputError(
             "Invalid input - all samples with positive weights belong to the same class."
         )
-    if present.all():
-        return classes, codes
     # Samples of weight 0 count nowhere: those of the other classes may be in any.
-    return classes[present], np.where(present, np.cumsum(present) - 1, 0)[codes]
+    others = np.where(present, np.cumsum(present) - 1, 0).astype(codes.dtype)
+    return classes[present], others[codes]
 
 
 def _folds(codes: Codes, used: NDArray[np.bool_], most: int, random_state: Any) -> Indices:

@@ -251,7 +251,6 @@ class _Making:
         self.run.report(Progress("landmarks", 0, m))
         n, client = self.placed.n, self.run.client
         some = np.random.default_rng([self.seed, n]).choice(n, self.searched, replace=False)
-        some.sort()
         executor = self.placed.executor
         if client is not None and not isinstance(client, ArrayJob):  # workers would be sent rows
             executor = Threads(choosing_threads())

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dhsk.estimators.problem import make_problem
 from dhsk.execution.checkpoint import digest_of
 from dhsk.models.problem import Problem, coded, sample_factors
 
@@ -42,5 +43,19 @@ def test_weights_of_one_take_no_memory() -> None:
     assert problem.fold_weights.tolist() == [[1.0] * 5]
     assert problem.fold_weights.flags.writeable
     names = {digest_of(w) for w in (few, sample_factors(None, 6), np.broadcast_to(2.0, 5))}
-    assert len(names) == 3
+    names |= {digest_of(np.array([1.0, last])) for last in (1.0, 2.0)}
+    assert len(names) == 5
     assert digest_of(few) in names
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 0.0, 2.0, 0.0]])
+def test_a_problem_takes_a_byte_a_sample(weights: Any) -> None:
+    """Classes without weight are left out; weights are the caller's, unless classes have some."""
+    y, given = np.array([3, 1, 2, 1, 1]), sample_factors(weights, 5)
+    problem = make_problem(y, given, None, C=1.0, tol=1e-3)
+    codes = [2, 0, 1, 0, 0] if weights is None else [1, 0, 0, 0, 0]
+    assert problem.codes.tolist() == codes
+    assert problem.codes.dtype == np.int8
+    assert problem.weights is given
+    weighed = make_problem(y, given, {1: 5.0}, C=1.0, tol=1e-3)
+    assert weighed.weights.tolist() == (given * [1, 5, 1, 5, 5]).tolist()
