@@ -57,7 +57,7 @@ class Splitting:
 
 @dataclass(frozen=True)
 class FewSamples:
-    """A class of few samples; `folds` is the number of folds that were trained without it."""
+    """A class of few samples; `folds` is the number of folds that lack it."""
 
     name: str | float
     samples: int
@@ -176,6 +176,8 @@ class Results(RunFacts):
     """Classes that were left out for having too few samples."""
     untrained_classes: tuple[FewSamples, ...] = ()
     """Classes that some folds lack in training."""
+    untested_classes: tuple[FewSamples, ...] = ()
+    """Classes that some folds lack in their test part."""
     repeats: int = 1
     """Number of times that the samples were divided; `folds` counts those of all."""
     baselines: Baselines = NO_BASELINES
@@ -248,7 +250,9 @@ class Results(RunFacts):
         largest = max(self.class_counts) / sum(self.class_counts)
         if self.scoring != "accuracy" or largest * len(self.class_counts) < UNEVEN:
             return said
-        other = "roc_auc or balanced_accuracy" if len(self.classes) == 2 else "balanced_accuracy"
+        # Of a test part without one of two classes there is no area under the curve.
+        curve = len(self.classes) == 2 and not self.untested_classes
+        other = "roc_auc or balanced_accuracy" if curve else "balanced_accuracy"
         return (
             f"{said}: try --scoring {other}, which counts every class the same, and "
             "--class-weight balanced, which trains for that"

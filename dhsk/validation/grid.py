@@ -1,8 +1,10 @@
 """The grid of a cross-validation, checked before anything runs."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from math import comb
 from typing import Any, Final, Literal, TypeAlias
 
@@ -100,12 +102,22 @@ class Grid:
         return np.unique(self.y[self.weights[fold] > 0])
 
     @property
-    def absent(self) -> dict[int, int]:
-        """Classes that some folds lack in training, with the number of such folds."""
-        k = len(self.classes)
-        found = [np.isin(np.arange(k), self.present(f)) for f in range(len(self.folds))]
-        lacking = len(found) - np.sum(found, axis=0)
-        return {c: int(lacking[c]) for c in np.flatnonzero(lacking).tolist()}
+    def untrained(self) -> list[list[int]]:
+        """Numbers of the classes that each fold lacks in training."""
+        every = range(len(self.classes))
+        return [np.setdiff1d(every, self.present(f)).tolist() for f in range(len(self.folds))]
+
+    @property
+    def untested(self) -> list[list[int]]:
+        """Numbers of the classes that each fold lacks in its test part."""
+        every = range(len(self.classes))
+        return [np.setdiff1d(every, self.y[test]).tolist() for _, test in self.folds]
+
+    def _lacking(self, by_fold: Iterable[Sequence[int]]) -> tuple[FewSamples, ...]:
+        """Classes that folds lack, with the number of such folds."""
+        names, counts = self.classes.tolist(), self.counts.tolist()
+        folds = Counter(chain.from_iterable(by_fold))
+        return tuple(FewSamples(names[c], counts[c], folds[c]) for c in sorted(folds))
 
     def problem(self, C: float, multi_class: MultiClass = "ovo") -> Problem:
         """Problem of training on all samples with one C."""
@@ -157,18 +169,17 @@ class Grid:
     @property
     def described(self) -> dict[str, Any]:
         """What results say of classes, folds and scorer."""
-        names, counts, n = self.classes.tolist(), self.counts.tolist(), len(self.folds)
+        n = len(self.folds)
         return {
-            "classes": tuple(names),
-            "class_counts": tuple(counts),
+            "classes": tuple(self.classes.tolist()),
+            "class_counts": tuple(self.counts.tolist()),
             "folds": self.splitting,
             "repeats": self.repeats,
             "scoring": self.scoring.name,
             "tol": self.tol,
             "dropped_classes": tuple(FewSamples(name, count, n) for name, count in self.dropped),
-            "untrained_classes": tuple(
-                FewSamples(names[c], counts[c], folds) for c, folds in self.absent.items()
-            ),
+            "untrained_classes": self._lacking(self.untrained),
+            "untested_classes": self._lacking(self.untested),
         }
 
     @property

@@ -43,6 +43,18 @@ def test_no_candidate_is_taken(kernels: Any, baselines: bool, tmp_path: Path) ->
     assert json.loads((tmp_path / "r.json").read_text())["decision"]["sentence"] == said
 
 
+def test_no_curve_is_advised_where_a_fold_tests_one_class() -> None:
+    """There the area under the curve is refused; the results file keeps which class it is."""
+    X, y = churn()
+    first, second = np.arange(N).reshape(2, -1)
+    folds = [(first, second), (second, first[~y[first]])]
+    found = dhsk.cross_validate(X, y, kernels=["cosine"], C=1e-6, cv=folds)
+    assert found.data["untested_classes"] == [{"name": True, "samples": 10, "folds": 1}]
+    assert "try --scoring balanced_accuracy, which" in found.advice
+    with pytest.raises(dhsk.InputError, match="'roc_auc' is not defined on fold 1"):
+        dhsk.cross_validate(X, y, kernels=["cosine"], cv=folds, scoring="roc_auc")
+
+
 def test_the_command_says_so_once(tmp_path: Path) -> None:
     """As the decision, with no second line after it."""
     X, y = churn()

@@ -80,12 +80,14 @@ def test_classes_are_numbered_and_counted() -> None:
 
 
 def test_classes_that_a_fold_is_trained_without() -> None:
-    """They are known by number, with the number of these folds."""
+    """They are known by number, and so are those that it does not test."""
     groups = np.where(Y == "c", 2, np.arange(len(Y)) % 2)
     found = grid(cv=LeaveOneGroupOut(), groups=groups)
     assert [found.present(fold).tolist() for fold in range(3)] == [[0, 1, 2], [0, 1, 2], [0, 1]]
-    assert found.absent == {2: 1}
-    assert grid().absent == {}
+    assert found.untrained == [[], [], [2]]
+    assert found.untested == [[2], [2], [0, 1]]
+    assert not any(grid().untrained)
+    assert not any(grid().untested)
 
 
 def test_values_of_C_ascend_each_once() -> None:
