@@ -103,7 +103,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         for own in (InputWarning, ClusterWarning):
             warnings.simplefilter("always", own)
         # Warnings of scikit-learn that come before a warning or an error of ours.
-        for said in ("The least populated class in y", "Only one class is present in y_true"):
+        for said in (
+            "The least populated class in y",
+            "Only one class is present in y_true",
+            "A single label was found in 'y_true'",
+        ):
             warnings.filterwarnings("ignore", message=said)
         warnings.showwarning = partial(_show_warning, set())
         return _run_command(commands, words)

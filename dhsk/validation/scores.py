@@ -99,6 +99,16 @@ def _accuracy(decided: Any, X: Any, y: NDArray[Any]) -> float:
     return float(np.mean(decided.predict(X) == y))
 
 
+def _balanced_accuracy(decided: Any, X: Any, y: NDArray[Any]) -> float:
+    """Mean over the classes of y of the part that is right.
+
+    Scikit-learn's warns at every fit where y lacks classes: `look_at` says so once.
+    """
+    _, codes = np.unique(y, return_inverse=True)
+    right = np.bincount(codes, decided.predict(X) == y)
+    return float(np.mean(right / np.bincount(codes)))
+
+
 @dataclass(frozen=True)
 class Scoring:
     """A scorer."""
@@ -113,6 +123,16 @@ class Scoring:
 
 
 ACCURACY: Final = Scoring("accuracy", "accuracy", _accuracy, probabilities=False)
+
+_BALANCED: Final = Scoring(
+    "balanced_accuracy", "balanced_accuracy", _balanced_accuracy, probabilities=False
+)
+
+_OWN: Final = {
+    ACCURACY.key: ACCURACY,
+    _BALANCED.key: _BALANCED,
+}
+"""Scorers by key that are not scikit-learn's, but give the same."""
 
 
 _OF_NUMBERS: Final = (
@@ -168,7 +188,7 @@ def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
                 raise InputError(
                     f"scoring {name!r} does not suit an SVM on {k} classes: {words}"
                 ) from error
-    return ACCURACY if name == ACCURACY.name else Scoring(name, key, scorer, probabilities)
+    return _OWN.get(key) or Scoring(name, key, scorer, probabilities)
 
 
 def _names_of(scoring: Any) -> tuple[str, str]:

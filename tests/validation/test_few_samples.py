@@ -239,6 +239,26 @@ def test_scores_that_do_not_exist_are_refused(digits: Any) -> None:
         dhsk.cross_validate(X, np.where(y == 4, "b", "a"), scoring="roc_auc")
 
 
+def test_folds_that_test_no_sample_of_a_class_are_named(digits: Any) -> None:
+    """Once for all kernels and common methods, where the score is by class."""
+    X, y = digits
+    y = np.where(y == 0, "rare", "other")
+    rare, other = np.flatnonzero(y == "rare"), np.flatnonzero(y == "other")
+    parts = [*np.split(rare[:44], 2), other[:50], other[50:]]
+    folds = [(np.setdiff1d(np.arange(N), test), test) for test in parts]
+    out = dhsk.Output(baselines=True)
+    options = {"kernels": ["cosine", "linear"], "C": 1.0, "cv": folds, "class_weight": "balanced"}
+    with pytest.warns(UserWarning) as said:  # noqa: PT030  all of them
+        found = dhsk.cross_validate(X, y, scoring="balanced_accuracy", out=out, **options)
+    assert [str(one.message) for one in said] == [
+        "4 of 4 folds lack classes in their test part: fold 0 (other), fold 1 (other), "
+        "fold 2 (rare), fold 3 (rare); there balanced_accuracy says nothing of these classes, and "
+        "fewer folds may each test all"
+    ]
+    assert not found.baselines.left_out
+    dhsk.cross_validate(X, y, **options)  # an accuracy is of samples
+
+
 def test_test_samples_of_a_class_that_is_left_out(digits: Any) -> None:
     """They are refused, with the reason."""
     X, y = digits

@@ -40,6 +40,18 @@ def test_scores_are_those_of_scikit_learn(classes: int, scoring: str) -> None:
     np.testing.assert_array_equal(model.classes_[guess], model.predict(X))
 
 
+def test_balanced_accuracy_where_classes_are_lacking() -> None:
+    """That of scikit-learn, but without its warning at every fit."""
+    model, decisions, X, names = fitted(3)
+    few = np.flatnonzero(names != "class 1")
+    scorer = make_scorer("balanced_accuracy", model.classes_)
+    y = np.searchsorted(model.classes_, names[few])
+    found, _ = score(scorer, decisions[few], np.arange(3), model.classes_, y)
+    with pytest.warns(UserWarning, match="y_pred contains classes not in y_true"):
+        assert found == get_scorer("balanced_accuracy")(model, X[few], names[few])
+    assert 0 < found < 1
+
+
 @pytest.mark.parametrize("scoring", ["roc_auc", "average_precision"])
 def test_scores_of_decisions(scoring: str) -> None:
     """The positive class is the second, as scikit-learn has it."""
