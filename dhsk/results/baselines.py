@@ -129,5 +129,7 @@ class Beside:
                 f"({self.kernel} {less})"
             )
         name = f"{self.baseline.brief}, of scikit-learn, is"
-        close = " within one standard error of the best:" if self.below.within else ""
-        return f"{name}{close} {self.below.words} below"
+        if self.below.within:
+            return f"{name} within one standard error of the best: {self.below.words} below"
+        best = self.baseline.mean + self.below.difference
+        return f"{name} {self.below.words} below the best, {best:.4f}"
