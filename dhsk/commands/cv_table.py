@@ -27,6 +27,7 @@ def print_result(result: Results) -> None:
     if result.search_ended:
         say_wrapped("search: ", result.search_ended)
     say_wrapped("best:   ", _in_words(result, best))
+    _print_rare(result)
     compared = len(decision.compared) > 1 or result.best != best or result.baselines.tried
     if compared or result.unlearnt:
         say_wrapped("decide: ", result.advice)
@@ -76,6 +77,27 @@ def _tried(stage: SearchStage, first: SearchStage) -> str:
 
 _MOST_NAMED: Final = 5
 """Most classes of which each is named."""
+
+
+_MOST_OF_ONE: Final = 0.8
+"""Share of the largest class from which on an accuracy hides what is found of the others."""
+
+
+def _print_rare(result: Results) -> None:
+    """Print how many samples of the small classes are found, and what the largest alone gives."""
+    tested, repeats = result.tested_counts, result.repeats
+    share = max(tested) / sum(tested)
+    if result.scoring != "accuracy" or share <= _MOST_OF_ONE:
+        return
+    *rare, (_, _, largest) = sorted(
+        (sum(row) / repeats, row[k] / repeats, result.class_names[k])
+        for k, row in enumerate(result.confusion)
+        if any(row)
+    )
+    parts = [f"{name}: {found:,.0f} of {of:,.0f}" for of, found, name in rare[:_MOST_NAMED]]
+    more = ", ..." if len(rare) > _MOST_NAMED else ""
+    own = f"{', '.join(parts)}{more} are found by {result.best.brief}; " if rare else ""
+    say_wrapped("rare:   ", f'{own}always "{largest}" is right for {share:.3f}')
 
 
 def _print_few_samples(result: Results) -> None:

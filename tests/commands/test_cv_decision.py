@@ -49,6 +49,22 @@ def test_no_options_do_the_right_thing(run: Any, samples: Any, counts: Any) -> N
     assert run(*words)[0] == DONE
 
 
+def test_rare_classes_are_told_beside_an_accuracy(run: Any, counts: Any) -> None:
+    """What is found of them, where most samples are of one class; not by other scores."""
+    X = counts(120, 12)
+    X[108:118, :2] += 20  # the last two look like the others
+    np.save("x.npy", X)
+    words = ("cv", "x.npy", "--kernel", "cosine", "--C", "9", "--repeats", "2", "--labels")
+    for y in (["ok"] * 108 + ["bad"] * 12, ["ok"] * 90 + ["other"] * 18 + ["bad"] * 12):
+        Path(f"{len(set(y))}.txt").write_text("\n".join(y) + "\n")
+    told = [line for line in run(*words, "2.txt", "--out", "2")[1].splitlines() if "rare" in line]
+    assert told == [
+        'rare:   bad: 10 of 12 are found by cosine, C = 9; always "ok" is right for 0.900'
+    ]
+    assert "rare:" not in run(*words, "3.txt", "--out", "3")[1]
+    assert "rare:" not in run(*words, "2.txt", "--scoring", "f1_macro", "--out", "f")[1]
+
+
 @pytest.mark.slow
 def test_model_page_and_predictions_are_of_the_one_to_take(run: Any, samples: Any) -> None:
     """One candidate, which --choose names: the simplest, untold, or the highest mean."""
