@@ -65,6 +65,20 @@ def test_rare_classes_are_told_beside_an_accuracy(run: Any, counts: Any) -> None
     assert "rare:" not in run(*words, "2.txt", "--scoring", "f1_macro", "--out", "f")[1]
 
 
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "matthews_corrcoef"])
+def test_folds_that_lack_classes_are_told_once(cv: Any, samples: Any, scoring: str) -> None:
+    """In our words, without those of scikit-learn."""
+    Path("y.txt").write_text("\n".join(["no", "yes"] * 20 + ["no"] * 40) + "\n")
+    words = ("x.npy", "--labels", "y.txt", "--kernel", "cosine", "--folds", "3", "--in-order")
+    code, _, err = cv(*words, "--scoring", scoring)
+    assert code == DONE, err
+    assert (
+        err.count("2 of 3 folds lack classes in their test part: fold 1 (yes), fold 2 (yes)") == 1
+    )
+    assert "label" not in err
+    assert "y_pred" not in err
+
+
 @pytest.mark.slow
 def test_model_page_and_predictions_are_of_the_one_to_take(run: Any, samples: Any) -> None:
     """One candidate, which --choose names: the simplest, untold, or the highest mean."""
