@@ -1,5 +1,6 @@
 """Base of the estimators: common parameters, clones, mapped rows, messages."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
@@ -174,6 +175,9 @@ class HeatEstimator(SavedEstimator):
 
     def _validated(self, X: Any, **options: Any) -> Any:
         """Validate X, or X and y, by scikit-learn; the map checks the values."""
+        if isinstance(X, str | os.PathLike):
+            way = "fit_samples(FILE, y) reads one" if hasattr(self, "fit_samples") else "read it"
+            raise InputError(f"X is the name of a file, {os.fspath(X)!r}: {way}, or give an array")
         return super()._validated(X, ensure_all_finite=False, **options)
 
     def _shows(self, progress: Show) -> Show:

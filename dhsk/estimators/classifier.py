@@ -1,6 +1,7 @@
 """Base of the classifiers: fitting to labels and weights, and model files."""
 
 import math
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -30,7 +31,7 @@ from dhsk.models.low_rank import LowRankModel
 from dhsk.models.problem import Problem
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.progress import OnProgress
-from dhsk.samples import Samples, open_samples
+from dhsk.samples import Samples, open_samples, read_labels
 from dhsk.samples.weighted import LEARNT, SCALED, WeightedSamples, parse_map_name
 
 Model = TypeVar("Model", SvcModel, LowRankModel)
@@ -111,7 +112,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     def fit_samples(
         self,
         samples: Any,
-        y: ArrayLike,
+        y: ArrayLike | str | os.PathLike[str],
         progress: Show = None,
         journal: str | Place | None = None,
     ) -> Self:
@@ -123,7 +124,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         ----------
         samples
         y
-            Labels, (N,).
+            Labels, (N,), or a file of them as for `read_labels`.
         progress
         journal
             Folder or ``s3://`` prefix for checkpoints. The same call resumes after an interruption
@@ -296,11 +297,14 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
                 "'linear' or 'polynomial'"
             )
 
-    def _opened(self, samples: Any, y: ArrayLike) -> tuple[Samples, NDArray[Any], Floats]:
+    def _opened(
+        self, samples: Any, y: ArrayLike | str | os.PathLike[str]
+    ) -> tuple[Samples, NDArray[Any], Floats]:
         """Open samples of any source, with their labels and weights of 1."""
         self._check()
         opened = open_samples(samples)
-        labels = np.asarray(y)
+        in_file = isinstance(y, str | os.PathLike)
+        labels = read_labels(y, opened.shape[0]) if in_file else np.asarray(y)
         if labels.shape != opened.shape[:1]:
             raise InputError(f"labels of shape {labels.shape} for {opened.shape[0]} samples")
         names = None if opened.vectorizer else opened.feature_names

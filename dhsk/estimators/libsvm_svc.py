@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 
@@ -178,7 +178,7 @@ class SVC(DropIn, ExactClassifier):
         own = {"class_weights": weights.tolist(), "sparse": self._sparse}
         return replace(model, notes={**model.notes, **own})
 
-    def _opened(self, samples: Any, y: ArrayLike) -> tuple[Samples, NDArray[Any], Floats]:
+    def _opened(self, samples: Any, y: Any) -> tuple[Samples, NDArray[Any], Floats]:
         if self._is_function:
             raise InputError("a kernel that is a function has no samples of a file: use fit")
         opened, labels, weights = super()._opened(samples, y)

@@ -54,6 +54,10 @@ _FORCING: Final = 0.1
 _GOOD_SLOPE: Final = 0.3
 """Slope at the full step relative to that at 0, at most, for the full step to be taken."""
 
+_USUAL_PASSES: Final = 60
+_MOST_BY_PASSES: Final = 0.9
+"""Passes of a solve, as measured with five classes, and the most of it that they tell."""
+
 _ROUNDING: Final = 8
 """Relative rounding error of the objective, in units of eps."""
 
@@ -305,10 +309,11 @@ class Newton:
         return lengths
 
     def _tell(self, state: State) -> None:
-        """Report progress by the logarithm of the worst gradient."""
+        """Report progress by the logarithm of the worst gradient, at first by the passes."""
         with np.errstate(divide="ignore", invalid="ignore"):
             done = np.log(state.first / _lengths(state.G)) / np.log(state.first / state.goal)
         share = float(np.clip(np.nanmin(done), 0, 1)) if np.isfinite(done).any() else 1.0
+        share = max(share, min(_MOST_BY_PASSES, self.passes / _USUAL_PASSES))
         self.report(Progress("training", int(1000 * share), 1000))
 
 

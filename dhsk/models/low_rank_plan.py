@@ -9,10 +9,14 @@ from dhsk.kernels import Kernel
 from dhsk.linear.preconditioner import Factors
 from dhsk.models.fit_plan import PROCESS_BYTES
 from dhsk.models.sources import RowsShape
-from dhsk.nystrom.room import ApproximationNeed, plan_here
+from dhsk.nystrom.room import ApproximationNeed, least_here, plan_here
+from dhsk.units import counted
 
 MOST_IN_DOUBLE: Final = 1 << 22
 """Number of feature values up to which float64 is the default: 32 MB, whose cost is small."""
+
+
+_ALLOW: Final = "allow that, or more to keep samples in memory"
 
 
 def usual_dtype(kernel: Kernel, n: int, rank: int) -> str:
@@ -49,6 +53,11 @@ def plan_low_rank(
     most = solver_bytes(rows.n, m, rows.itemsize, keys, folds)
     sizes = rows.n, rows.mapped_bytes, rows.itemsize
     need = ApproximationNeed.of(*sizes, m, on_device=on_device)
+    least = least_here(need)
+    least += min(most, least // 3 + 1)  # see below
+    parts = {"Python and its packages": allowed.held + PROCESS_BYTES, "samples and features": least}
+    name = f"a fit by {counted(m, 'landmark')} of {rows.n:,} samples"
+    MemoryNeed(name, parts).check(allowed.held + allowed.room, _ALLOW)
     features = plan_here(need, own - min(most, own // 4), allowed.cores)
     if not features.whole:  # curvatures are then computed in every pass
         most = solver_bytes(rows.n, m, rows.itemsize, keys, folds=0)

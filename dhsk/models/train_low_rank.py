@@ -65,7 +65,7 @@ def train_low_rank(
     check_loss(how.loss)
     check_factors([problem.C], problem.weights)
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
-    with run.told(approximation=3, training=3) as (run, told):
+    with run.told(approximation=1, training=3) as (run, told):
         plan, room = _plan(problem, samples, row_map, run, how)
         first = replace(run, report=_InTime(run))
         mark = None if run.journal is None else row_map.scan(samples, first).fingerprint

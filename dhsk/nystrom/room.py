@@ -110,14 +110,22 @@ class ApproximationNeed:
         return Share(need, at_once or threads, tier, tier == "features in memory")
 
 
+def least_here(need: ApproximationNeed) -> int:
+    """Bytes that would do in this process, for one task at a time."""
+    return min(need.within(tier, 1).total for tier in _tiers_of(need))
+
+
+def _tiers_of(need: ApproximationNeed) -> tuple[Tier, ...]:
+    return _HERE[1:] if need.on_device else _HERE
+
+
 def plan_here(need: ApproximationNeed, room: int, threads: int) -> Share:
     """Keep in memory what fits in room bytes: features, else mapped samples, else neither.
 
     Raises BudgetError if not even one task fits beside the landmarks.
     """
     counts = sorted({threads, 1}, reverse=True)
-    tiers = _HERE[1:] if need.on_device else _HERE
-    tried = [need.share(tier, at_once) for tier in tiers for at_once in counts]
+    tried = [need.share(tier, at_once) for tier in _tiers_of(need) for at_once in counts]
     found = next((one for one in tried if one.need.total <= room), tried[-1])
     where = ", even with samples read in every pass,"
     require_room(found.need.total, room, need.what, _INSTEAD, where)

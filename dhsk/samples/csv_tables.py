@@ -31,6 +31,7 @@ from dhsk.samples.dialect import (
     has_thousands,
     is_missing,
     is_number,
+    may_have_points,
     number_or_gap,
 )
 from dhsk.samples.format import Asked, Format, SamplesFile, refuse_header
@@ -141,12 +142,11 @@ class TableSamples(Samples):
         what, way = "a decimal comma: write decimal points", "decimal=','"
         if has_thousands(value, opening_in(self.table.origin).delimiter):
             what, way = "with separators of thousands: leave them out", "thousands=','"
-        path = self.table.origin.path.name.partition(".")[0] + "_points.csv"
         index = "" if self.table.index else ", index=False"
+        written = f"{self.table.in_pandas(way)}.to_csv({_points_file(self.table)!r}{index})"
         raise InputError(
             f"{self.source}: row {row} (counted from 0) holds {shown(value)} in column "
-            f"{shown(name)}, {what}, as {self.table.in_pandas(way)}.to_csv({path!r}{index}) "
-            "does"
+            f"{shown(name)}, {what}, as {written} does"
         )
 
     def _refuse_several(self, wrong: dict[int, tuple[int, str]], record: list[str]) -> NoReturn:
@@ -227,6 +227,7 @@ def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
 
 def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> None:
     names = [samples.table.names[c] for c in samples.kept]
+    _warn_of_points(samples.table)
     warn_of_twins(samples.source, samples.table.names, samples.kept)
     if asked is None and samples.has_header and all(map(is_number, names)):
         warn(samples.how_begun())
@@ -237,6 +238,29 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
             "but is taken for a feature: if it numbers the samples, name it with "
             f"--id-column {shlex.quote(name)} (id_column={name!r})",
         )
+
+
+def _warn_of_points(table: CsvTable) -> None:
+    """Warn of numbers such as 1.070 beside 917 where commas do not divide the fields."""
+    begin, found = opening_in(table.origin), []
+    if begin.delimiter == "," or begin.decimal_commas:
+        return
+    for name, values in table.head().items():
+        dotted = [value for value in values if "." in value]
+        whole = [value for value in values if value.strip().isdecimal()]
+        if whole and len(dotted) > 1 and all(map(may_have_points, dotted)):
+            found.append(f"{shown(name)} ({dotted[0].strip()}, {whole[0].strip()})")
+    if found:
+        way = table.in_pandas("thousands='.'")
+        warn(
+            f"{table.origin}: points are read as decimal points in {first_of(found)}: if they "
+            f"separate thousands, leave them out, as {way}.to_csv('{_points_file(table)}'"
+            f"{'' if table.index else ', index=False'}) does"
+        )
+
+
+def _points_file(table: CsvTable) -> str:
+    return f"{table.origin.path.name.partition('.')[0]}_points.csv"
 
 
 def _labels(origin: Origin, asked: Asked) -> list[str]:
@@ -259,6 +283,7 @@ def _labels(origin: Origin, asked: Asked) -> list[str]:
 
 def _describe(origin: Origin) -> SamplesFile:
     table = read_columns(origin)
+    _warn_of_points(table)
     warn_of_twins(str(origin), table.names, range(len(table.names)))
     number, gapped = 0, set[str]()
     for number, record in enumerate(table.records(), 1):  # noqa: B007

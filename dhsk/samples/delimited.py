@@ -13,11 +13,11 @@ from dhsk.errors import InputError
 from dhsk.samples.dialect import (
     LOOKED_AT,
     Opening,
-    has_decimal_comma,
     is_header,
     is_number,
     opening_of,
     records_of,
+    with_point,
 )
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin, packed
@@ -61,6 +61,7 @@ class CsvTable(Table):
             *([f"skiprows={begin.n_comments}"] if begin.n_comments else []),
             *([] if self.has_header else ["header=None"]),
             *(["decimal=','"] if begin.decimal_commas else []),
+            *(["thousands='.'"] if begin.points else []),
             *(["index_col=0"] if self.index and not begin.lacks_name else []),
         ]
         return f"pandas.read_csv({', '.join([repr(str(self.origin.path)), *own, *options])})"
@@ -119,21 +120,29 @@ class CsvTable(Table):
 def read_records(origin: Origin, skip: int = 0, *, strict: bool = False) -> Iterator[list[str]]:
     """Yield the fields of each nonblank line, after the first `skip`; `strict` as in `dialect`.
 
-    Comments above the table are left out, a name of the first column that is missing is "", and
-    decimal commas are points.
+    Comments above the table are left out, and rows without any value below it; a name of the first
+    column that is missing is "", and decimal commas are points.
     """
     with origin.reading(), origin.open_text() as text:
         begin = _opening(text, origin)
         reader = records_of(chain(begin.lines, text), begin.delimiter, strict=strict)
         records = (record for record in reader if record)
         if begin.decimal_commas:
-            records = (list(map(_with_point, record)) for record in records)
+            records = (list(map(with_point, record)) for record in records)
         first = [["", *next(records)]] if begin.lacks_name else []
-        yield from islice(chain(first, records), skip, None)
+        yield from islice(chain(first, _without_end(records)), skip, None)
 
 
-def _with_point(field: str) -> str:
-    return field.replace(",", ".") if "," in field and has_decimal_comma(field) else field
+def _without_end(records: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Rows up to the last one that has a value: Excel writes ;;; for rows that were emptied."""
+    empty: list[list[str]] = []
+    for record in records:
+        if len(record) > 1 and not any(record):
+            empty.append(record)
+            continue
+        yield from empty
+        empty.clear()
+        yield record
 
 
 def opening_in(origin: Origin) -> Opening:

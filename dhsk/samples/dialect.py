@@ -47,7 +47,9 @@ _TRUTH: Final = {"true": 1.0, "false": 0.0}
 
 _THOUSANDS: Final = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
 
-_DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
+_DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+),\d+([eE][+-]?\d+)?\s*")
+
+_POINTS: Final = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*")
 
 _MOST_OF_WORDS: Final = 0.5
 """Largest share of numbers in rows that blanks do not divide: "New York", "sample 3"."""
@@ -84,8 +86,20 @@ def is_missing(field: str) -> bool:
 
 
 def has_decimal_comma(field: str) -> bool:
-    """Whether a field is a number like 1,5."""
+    """Whether a field is a number like 1,5 or 1.234,5."""
     return _DECIMAL_COMMA.fullmatch(field) is not None
+
+
+def may_have_points(field: str) -> bool:
+    """Whether a field may be a number like 1.234.567, whose points separate thousands."""
+    return _POINTS.fullmatch(field) is not None
+
+
+def with_point(field: str) -> str:
+    """A number with a decimal comma, or with points between thousands, as Python reads it."""
+    if "," in field and has_decimal_comma(field):
+        return field.replace(".", "").replace(",", ".")
+    return field.replace(".", "") if "." in field and may_have_points(field) else field
 
 
 def has_thousands(field: str, delimiter: str) -> bool:
@@ -130,6 +144,8 @@ class Opening(NamedTuple):
     """Whether the header has no name for the first column, with the names of rows, see below."""
     decimal_commas: bool
     """Whether numbers have a comma for the point: 1,5."""
+    points: bool
+    """Whether points separate thousands too: 1.234,5."""
 
 
 def opening_of(lines: Sequence[str], own: str) -> Opening:
@@ -143,17 +159,18 @@ def opening_of(lines: Sequence[str], own: str) -> Opening:
     kept = lines[n_comments:]
     rows = _parsed(kept, delimiter)
     lacks_name = _lacks_name(rows, 1 + (delimiter == ","))
-    commas = delimiter != "," and _has_decimal_commas(rows)
-    return Opening(kept, n_comments, delimiter, lacks_name, commas)
-
-
-def _has_decimal_commas(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether numbers have commas that are no separators of thousands, and none has a point."""
     fields = [field for row in rows for field in row]
+    commas = delimiter != "," and _have_decimal_commas(fields)
+    points = commas and any("." in f and with_point(f) != f for f in fields)
+    return Opening(kept, n_comments, delimiter, lacks_name, commas, points)
+
+
+def _have_decimal_commas(fields: Sequence[str]) -> bool:
+    """Whether numbers have commas that separate no thousands, and none has a decimal point."""
     return any(
         has_decimal_comma(f) and (_THOUSANDS.fullmatch(f) is None or f.lstrip("+- ")[0] == "0")
         for f in fields
-    ) and not any("." in f and is_number(f) for f in fields)
+    ) and not any("." in f and is_number(f) and not may_have_points(f) for f in fields)
 
 
 def _lacks_name(rows: Sequence[Sequence[str]], least: int = 2) -> bool:

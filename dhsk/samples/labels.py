@@ -23,7 +23,7 @@ _RARE: Final = 5
 
 _NUMBERS: Final = (
     "name another column if these are no classes; numbers are predicted by dhsk.HeatKernelRidge, "
-    "behind a StandardScaler with sphere_map='projective' if columns are measurements"
+    "behind a StandardScaler with kernel='gaussian' if columns are measurements"
 )
 
 Labels = NDArray[np.int64] | NDArray[np.str_]
@@ -263,8 +263,8 @@ def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:
     if wrong.size:
         raise InputError(
             f"{source}: row {wrong[0]} (counted from 0) holds {array[wrong[0]]}, but classes are "
-            "expected, whole numbers of 64 bits or strings: divide the values into classes, or "
-            "predict them with dhsk.HeatKernelRidge"
+            "expected, whole numbers of 64 bits or strings: divide them into classes, or "
+            f"{_NUMBERS}"
         )
     return array.astype(np.int64)
 

@@ -13,7 +13,6 @@ from difflib import get_close_matches
 from io import BufferedReader, TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from shlex import quote
 from typing import TextIO
 
 from dhsk.errors import DhskError, InputError, SamplesChangedError, StoreError
@@ -168,11 +167,12 @@ class Origin:
                     if marked:
                         raise
                     own, stem = self.path.name, self.path.name.partition(".")[0]
-                    files = f"{quote(own)} > {quote(f'{stem}_utf8{self.suffix}')}"
+                    new = f"{stem}_utf8{self.suffix}"
                     raise _NotUtf8Error(
                         f"is not UTF-8 text (byte {error.object[error.start]:#x}): save it as "
-                        f"UTF-8, as iconv -f ENCODING -t UTF-8 {files} does; ENCODING is "
-                        "WINDOWS-1252 for most of western Europe, WINDOWS-1250 for Czech or Polish"
+                        f"UTF-8, as open({new!r}, 'w', encoding='utf-8').write(open({own!r}, "
+                        "encoding=ENCODING).read()) does in Python; ENCODING is 'cp1252' for most "
+                        "of western Europe, 'cp1250' for Czech or Polish"
                     ) from error
 
     def refuse_key(self, keyed: str) -> None:

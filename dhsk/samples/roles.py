@@ -48,8 +48,10 @@ _ID: Final = re.compile(r"((^|[\W_])(id|no|nr|number|index|key)|[a-z]I[dD])$")
 _SPLITS: Final = frozenset({"train", "test", "val", "valid", "validation", "dev", "holdout"})
 """Words of a column that divides the samples, which has no labels."""
 
-_LEAST_SHARE: Final = 0.05
-"""Least share of a second class: a column that has one value but for a few holds no labels."""
+_LEAST_SHARE: Final = 0.02
+_LEAST_OF_LAST: Final = 10
+"""Least share of a second class: a column that has one value but for a few holds no labels. The
+last one, of two values, may if so many rows have the rarer."""
 
 _LEAST_PRESENT: Final = 0.05
 """Share of values up to which a column is left out: means in place of the others say little."""
@@ -116,7 +118,7 @@ class Roles:
         written = {name: words for name, words in how.items() if words}
         dates = [k for k in own if are_dates(columns[k])]
         none = {text, vector, ids, *called, *texts, *written, *dates, *_dummies(columns)}
-        labels = _labels_of({k: v for k, v in columns.items() if k not in none})
+        labels = _labels_of({k: v for k, v in more.items() if k not in none})
         classes = {name: columns[name] for name in called if name != group}
         labels += [name for name in _labels_of(classes) if name not in labels]
         if text and group and not labels:  # the subject of a text, not one who was examined
@@ -295,7 +297,7 @@ def _groups_of(table: Table, number: int) -> tuple[list[str], str | None]:
 
 
 def _dummies(columns: Mapping[str, list[Any]]) -> set[str]:
-    """Columns of 0 and 1 of one category, of which each row has one, as pandas.get_dummies makes.
+    """Columns of 0 and 1 of one category, as pandas.get_dummies makes: each row has one, or a gap.
 
     One of them follows from the others, so that as a label it would be among the features.
     """
@@ -309,7 +311,7 @@ def _dummies(columns: Mapping[str, list[Any]]) -> set[str]:
         if len(names) > 1
         for name in names
         if all(
-            sum(map(number_of, row)) == 1 for row in zip(*(columns[k] for k in names), strict=True)
+            sum(map(number_of, row)) <= 1 for row in zip(*(columns[k] for k in names), strict=True)
         )
     }
 
@@ -361,7 +363,9 @@ def _labels_of(columns: Mapping[str, list[Any]]) -> list[str]:
     found += two if two == [*columns][-1:] else []
     words = [k for k, v in columns.items() if sizes[k] and not are_numbers(v)]
     several = [name for name in words if sizes[name] > 1]
-    likely = [name for name in several if _second_share(columns[name]) >= _LEAST_SHARE]
+    least = {name: _LEAST_SHARE * len(columns[name]) for name in several}
+    least |= {name: _LEAST_OF_LAST for name in [*columns][-1:] if sizes[name] == 2}
+    likely = [name for name in several if _second_size(columns[name]) >= least[name]]
     found += reversed(likely or several)
     few = [name for name in numbers if sizes[name] <= _MOST_CLASSES]
     if 2 * len(few) > sum(map(are_numbers, columns.values())):
@@ -379,9 +383,8 @@ def _n_classes(values: list[Any]) -> int:
     return found if found <= max(2, len(present) // 2) else 0
 
 
-def _second_share(values: list[Any]) -> float:
-    sizes = Counter(map(str, present_of(values))).most_common(2)
-    return sizes[-1][1] / len(values)
+def _second_size(values: list[Any]) -> int:
+    return Counter(map(str, present_of(values))).most_common(2)[-1][1]
 
 
 def _is_measured(values: list[Any]) -> bool:

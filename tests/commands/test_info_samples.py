@@ -396,6 +396,63 @@ def test_decimal_commas_are_numbers(run: Any, here: None) -> None:
     assert "--labels excel.csv:dx --id-column who --drop-column rare --out found\n" in out
 
 
+EXCEL = "a;b;dx\n" + "4.243;226,3;yes\n397;1.234.567,5;no\n12;0,5;no\n" * 10
+
+
+def test_points_of_thousands_beside_decimal_commas(run: Any, here: None) -> None:
+    """They separate thousands; the line of pandas reads the same."""
+    Path("t.csv").write_text(EXCEL + ";;\n")  # of a row that was emptied
+    samples = dhsk.open_samples("t.csv", drop_columns=["dx"])
+    (block,) = samples.blocks(100)
+    assert block[:3].tolist() == [[4243, 226.3], [397, 1234567.5], [12, 0.5]]
+    assert len(block) == 30
+    code, out, err = run("info", "t.csv")
+    assert (code, err) == (DONE, "")
+    assert "labels   perhaps dx (or a)\n" in out
+    read = eval(samples.table.in_pandas(), {"pandas": pd})  # type: ignore[attr-defined]
+    assert read.iloc[:30, :2].to_numpy().tolist() == block.tolist()
+
+
+def test_points_that_may_separate_thousands(run: Any, here: None) -> None:
+    """They are read as decimal points, with a warning that says how to leave them out."""
+    rows = "1.070;917;0.125\n2.300;12;0.250\n850;3;1.125\n" * 10
+    Path("t.csv").write_text(f"use;age;x\n{rows}")
+    for words in (["info", "t.csv"], ["gram", "t.csv", "--out", "g"]):
+        err = run(*words)[2]
+        assert "points are read as decimal points in 'use' (1.070, 850): if they" in err
+        line = (
+            "pandas.read_csv('t.csv', sep=';', thousands='.').to_csv('t_points.csv', index=False)"
+        )
+        assert line in err
+    exec(line, {"pandas": pd})
+    assert run("info", "t_points.csv")[2] == ""
+    Path("t.csv").write_text("a;b\n1.070;2\n1.500;2\n0.900;2\n7;2\n")  # 0.900 has none
+    assert run("info", "t.csv")[2] == ""
+    Path("t.csv").write_text("a,b\n1.070,2\n1.500,2\n7,2\n")
+    assert run("info", "t.csv")[2] == ""
+
+
+def test_rows_without_a_value_end_a_table(run: Any, here: None) -> None:
+    """Where Excel had rows; between others such a row has gaps."""
+    Path("t.csv").write_text("a;b\n1;2\n;\n3;4\n;\n;\n")
+    samples = dhsk.open_samples("t.csv")
+    assert samples.shape == (3, 2)
+    assert samples.has_gaps
+
+
+def test_a_rare_class_in_the_last_column(run: Any, here: None) -> None:
+    """It holds the labels, rather than words before it; and so when these were made numbers."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((2000, 4)).round(2), columns=[*"abcd"])
+    table.insert(1, "branch", rng.choice(["power", "gas", "heat"], 2000))
+    table.loc[:20, "branch"] = None
+    table["state"] = np.where(rng.random(2000) < 0.03, "broken", "well")
+    table.to_csv("t.csv", index=False)
+    assert "labels   perhaps state (or branch)\n" in run("info", "t.csv")[1]
+    pd.get_dummies(table, columns=["branch"]).to_csv("n.csv", index=False)
+    assert "labels   perhaps state\n" in run("info", "n.csv")[1]
+
+
 def test_numbers_in_a_file_of_text_are_a_table(run: Any, here: None) -> None:
     """As numpy.savetxt writes it; the line that comes next names it so."""
     np.savetxt("x.txt", np.random.default_rng(0).random((40, 3)))

@@ -303,3 +303,17 @@ def test_a_budget_is_a_time_above_0(budget: Any) -> None:
     """Before anything is computed."""
     with pytest.raises(InputError, match="budget must be a positive time such as 30min"):
         nystrom(budget=budget).fit(*digits(2))
+
+
+def test_files_of_samples_and_labels(tmp_path: Path) -> None:
+    """Both are read by `fit_samples`; elsewhere a name of a file says where it goes."""
+    X, y = digits(3)
+    np.save(tmp_path / "X.npy", X)
+    (tmp_path / "y.txt").write_text("".join(f"{one}\n" for one in y))
+    found = nystrom().fit_samples(tmp_path / "X.npy", tmp_path / "y.txt")
+    assert np.array_equal(found.predict(X), nystrom().fit(X, y).predict(X))
+    for name in (tmp_path / "X.npy", str(tmp_path / "X.npy")):
+        with pytest.raises(InputError, match=r"X is the name of a file, '.*X.npy': fit_samples\("):
+            nystrom().fit(name, y)
+        with pytest.raises(InputError, match=r"X is the name of a file, .*: read it, or give"):
+            dhsk.NystromFeatures(3).fit(name)

@@ -208,6 +208,19 @@ class Looks:
         return self.left < 0
 
 
+def test_progress_is_told_by_passes_at_first() -> None:
+    """Gradients shrink in the last steps only; the first have made passes."""
+    X, y = digits()
+    problem = newton(held(X), y, one_vs_rest(10, 1.0), HINGE)
+    told: list[tuple[int, int]] = []
+    problem.report = lambda event: told.append((problem.passes, event.done))
+    found = problem.solve()
+    assert len(told) == found.newton > 5
+    assert all(done >= min(900, 1000 * passes // 60) for passes, done in told)
+    assert told[0][1] < 900
+    assert told[-1][1] == 1000
+
+
 def test_what_there_is_when_the_time_is_over_is_bounded_by_its_gap() -> None:
     """Wherever it is over, also within a step, which is not lost; a late end changes no bit."""
     X, y = digits()

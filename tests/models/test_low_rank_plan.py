@@ -11,8 +11,9 @@ from dhsk.execution.memory import Allowance
 from dhsk.models.fit_plan import PROCESS_BYTES
 from dhsk.models.low_rank_plan import plan_low_rank, solver_bytes, usual_dtype
 from dhsk.models.sources import RowsShape
+from dhsk.units import parse_bytes
 
-GB = 10**9
+GB, MB = 10**9, 10**6
 
 HELD = 3 * 10**8
 
@@ -52,6 +53,18 @@ def test_never_above_what_is_allowed(memory: int, m: int, keys: int, folds: int)
     assert plan.need.total <= memory
     own = memory - HELD - PROCESS_BYTES
     assert plan.room >= min(solver_bytes(100_000, m, 8, keys, 0), own // 4)
+
+
+@pytest.mark.parametrize("m", [1, 300, 3000])
+def test_what_is_refused_says_how_much_would_do(m: int) -> None:
+    """To the digits that are said: so much is enough, and less is not."""
+    with pytest.raises(BudgetError, match=f"a fit by {m:,} landmarks? of 100,000 samples") as error:
+        plan_low_rank(ROWS, m, 10, allowed(HELD + MB))
+    words = str(error.value).split(" needs ")[1].split(" (")[0]
+    least = parse_bytes(words.replace(" ", ""))
+    assert plan_low_rank(ROWS, m, 10, allowed(int(1.01 * least))).room > 0
+    with pytest.raises(BudgetError):
+        plan_low_rank(ROWS, m, 10, allowed(int(0.99 * least)))
 
 
 def test_features_leave_the_solver_its_part() -> None:

@@ -100,7 +100,7 @@ def test_missing_labels_are_named(y):
 
 
 BAD = {
-    "fraction": ([0.0, 1.0, 0.5], r"row 2 \(counted from 0\) holds 0\.5, .*divide the values"),
+    "fraction": ([0.0, 1.0, 0.5], r"row 2 \(counted from 0\) holds 0\.5, .*divide them"),
     "infinity": (np.array([0, np.inf, 1]), "row 1 .* holds inf"),
     "too large": (np.array([0, 1, 2**63], np.uint64), "row 2 .* holds 9223372036854775808"),
     "too large float": ([0.0, 2.0**63, 1], "row 1 .* 64 bits"),

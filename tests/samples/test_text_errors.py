@@ -44,7 +44,7 @@ BAD_CSV = {
     "underscores": ("a,b\n1,2\n3,1_0\n", "column 'b' is not numeric, row 1 .* holds '1_0'"),
     "only a header": ("a,b\n", "0 samples of 2 features"),
     "empty": ("\n", "it has no rows"),
-    "other encoding": ("Säure,b\n1,2\n".encode("latin-1"), r"not UTF-8 text \(byte 0xe4\).*iconv"),
+    "other encoding": ("Säure,b\n1,2\n".encode("latin-1"), r"not UTF-8 text \(byte 0xe4\).*cp1252"),
     "not text": (b"\xff\xfe\x00", "cannot be read"),
 }
 
