@@ -8,9 +8,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
-from dhsk.arrays import Codes, Floats, Indices
+from dhsk.arrays import Codes, Floats, Indices, blocks
 from dhsk.errors import InputError
-from dhsk.models.problem import ClassWeight, Problem, class_factors, coded
+from dhsk.models.problem import LABELS, ClassWeight, Problem, class_factors, coded
 
 
 def make_problem(
@@ -59,7 +59,9 @@ def _weighted_classes(
         raise InputError(
             f"The number of classes has to be greater than one; got {len(classes)} class"
         )
-    present = np.bincount(codes, used, minlength=len(classes)) > 0
+    present = np.zeros(len(classes), np.bool_)
+    for part in blocks(len(codes), LABELS):
+        present[codes[part][used[part]]] = True
     if present.sum() < 2:
         raise InputError(
             "Invalid input - all samples with positive weights belong to the same class."

@@ -14,8 +14,8 @@ from dhsk.solvers.problems import MultiClass
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 """Factors of C by label, "balanced", or None for 1, as in scikit-learn."""
 
-_LABELS: Final = 1 << 20
-"""Labels that are sorted at a time."""
+LABELS: Final = 1 << 20
+"""Labels that are looked at at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def coded(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
 
     The labels are sorted in parts: to sort all of them takes several times their memory.
     """
-    parts = list(blocks(len(labels), _LABELS))
+    parts = list(blocks(len(labels), LABELS))
     classes = np.unique(np.concatenate([np.unique(labels[part]) for part in parts]))
     codes = np.empty(len(labels), np.min_scalar_type(-len(classes)))
     for part in parts:

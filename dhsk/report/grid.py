@@ -1,6 +1,6 @@
 """Section on the grid: heat maps of the mean score of every cell."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,27 +64,9 @@ def _chosen(results: Results) -> str:
 
 
 def _edges(results: Results) -> str:
-    """Say which parameters of the taken cell end the grid, so that better may lie outside."""
-    best = results.best
-    rivals = [c for c in results.cells if c.kernel == best.kernel]
-    if results.unlearnt:
-        return ""
-    names = [
-        f"{side} {name}"
-        for name in ("time scale", "sigma", "rank", "penalty")
-        if not (name == "time scale" and results.search_ended)  # the search says why it ended
-        for side, end in (("smallest", min), ("largest", max))
-        if _at_end(best, rivals, name.replace(" ", "_"), end)
-    ]
-    if not names:
-        return ""
-    listing = " and the ".join(names).replace("penalty", "C")
-    return f"It has the {listing} that was tried: better may lie outside the grid. "
-
-
-def _at_end(best: Cell, rivals: list[Cell], field: str, end: Any) -> bool:
-    values = {getattr(c, field) for c in rivals} - {None}
-    return len(values) > 1 and getattr(best, field) == end(values)
+    """Say which parameters of the taken cell end the grid."""
+    ends = results.ends_of_grid
+    return f"It has {ends}: better may lie outside the grid. " if ends else ""
 
 
 def _alike(results: Results) -> list[Cell]:

@@ -1,6 +1,6 @@
 """Typed results of a cross-validation: `Results`, and its parts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -222,6 +222,24 @@ class Results(RunFacts):
         return f"{beside.words}. Of the kernels: {self.decision.sentence}"
 
     @property
+    def ends_of_grid(self) -> str:
+        """Which parameters of the taken cell end the grid, in words: better may lie outside.
+
+        Empty if none does, or no score is clear of guessing.
+        """
+        if self.unlearnt:
+            return ""
+        rivals = [cell for cell in self.cells if cell.kernel == self.best.kernel]
+        found = [
+            f"{side} {name.replace('_', ' ').replace('penalty', 'C')}"
+            for name in ("time_scale", "sigma", "rank", "penalty")
+            if not (name == "time_scale" and self.search_ended)  # the search says why it ended
+            for side, end in (("smallest", min), ("largest", max))
+            if _at_end(getattr(self.best, name), {getattr(c, name) for c in rivals} - {None}, end)
+        ]
+        return f"the {' and the '.join(found)} that was tried" if found else ""
+
+    @property
     def tested_counts(self) -> Sequence[float]:
         """Samples of each class that the folds of a repeat test, without classes of none.
 
@@ -281,3 +299,7 @@ class Results(RunFacts):
     def ranks(self) -> tuple[int, ...]:
         """Ranks of the grid, ascending; empty for exact classifiers."""
         return tuple(sorted({cell.rank for cell in self.summary if cell.rank is not None}))
+
+
+def _at_end(value: Any, tried: set[Any], end: Callable[[set[Any]], Any]) -> bool:
+    return len(tried) > 1 and bool(value == end(tried))

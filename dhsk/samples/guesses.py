@@ -76,7 +76,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     }  # fmt: skip
     described = SamplesFile(
         words, rows, "SAMPLES" if alone else named, labels, options, seem, grouped,
-        facts=facts, folds=" --in-order" if found.in_order and not grouped else "",
+        facts=facts, folds=" --in-order" if found.order > 0 and not grouped else "",
     )  # fmt: skip
     if found.measured:
         counts = values is not None and are_compositions(values)
@@ -85,7 +85,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         return described
     if ".T.to_csv" in line:
         return replace(described, python=[line, *described.following])
-    if found.unlabelled or found.written:
+    if found.unlabelled or found.written or found.order < 0:
         return replace(described, python=[line])
     # Words may be the labels in others, so that what leaves them out comes first.
     first, *others = described.following
@@ -108,6 +108,10 @@ def _as_it_is_read(table: Table, found: Roles) -> str | None:
     if commas and table.delimiter is not None:
         ways = ", ".join(_IN_PANDAS[words] for words in sorted(commas))
         return f"{table.in_pandas(ways)}.to_csv('{stem}_points.csv'{index}) {_in_python()}"
+    if found.order < 0:
+        new = f"{stem}_oldest_first.csv"
+        read = f"{table.in_pandas()}[::-1].to_csv('{new}'{index}) {_in_python()}"
+        return f"{read}, then dhsk info {quote(new)}"
     line = _as_numbers(table, found)
     if line:
         return f"{line} {_in_python()}, then dhsk info {quote(_numbers_file(table))}"

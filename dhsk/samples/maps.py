@@ -54,7 +54,10 @@ def parse_sphere_map(name: object, *others: str) -> SphereMap:
 def map_of(name: object, *others: str) -> MapToSphere:
     """Map of this name; InputError if there is none, or it says a pseudo-count that is none."""
     if not isinstance(name, str) or name.partition(":")[0] not in MAPS:
-        raise InputError(f"there is no map {name!r}: choose one of {', '.join((*MAPS, *others))}")
+        scaled = name == "scaled"  # which classifiers learn
+        way = "; put a StandardScaler before it, and take kernel='gaussian'" if scaled else ""
+        known = ", ".join((*MAPS, *others))
+        raise InputError(f"there is no map {name!r}: choose one of {known}{way}")
     kind, colon, number = name.partition(":")
     if not colon:
         return MAPS[kind]

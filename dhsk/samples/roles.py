@@ -139,9 +139,9 @@ class Roles:
         return any(v.strip() == "" if isinstance(v, str) else is_gap(v) for v in values)
 
     @property
-    def in_order(self) -> bool:
-        """Whether rows follow dates, the oldest first."""
-        return any(time_order(self.more[name]) > 0 for name in self.own)
+    def order(self) -> int:
+        """Order of the dates that rows follow, see `time_order`."""
+        return next(filter(None, (time_order(self.more[name]) for name in self.own)), 0)
 
     @property
     def doubtful(self) -> list[str]:

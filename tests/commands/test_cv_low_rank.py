@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
+from dhsk.commands.cv_table import print_result
 from dhsk.commands.options import LOSSES as LOSS_OPTIONS
 from dhsk.commands.options import SELECTIONS as SELECTION_OPTIONS
 from dhsk.linear.losses import LOSSES
@@ -88,7 +89,16 @@ def test_the_printed_table_has_ranks(cv: Any, digits: Any) -> None:
     assert "(the best candidate of each kernel and rank; all 6 in results.csv)" in out
     assert "best:   cosine, rank 100, C = 1: mean accuracy 0.5210 over 5 folds" in out
     assert "beware: 15 fits did not reach the tolerance of 0.001" in out
+    assert "better may lie outside" not in out  # no score is clear of guessing
     assert "What a larger rank brings" in Path("o/report.html").read_text()
+
+
+def test_a_rank_that_ends_the_grid_is_told(low_rank: Any, capsys: Any) -> None:
+    """Beside what is taken, as on the page; one rank alone ends nothing."""
+    said = "beware: what is taken has the largest rank that was tried: better may lie outside"
+    for ranks, told in (((500, 1000), True), ((500,), False)):
+        print_result(read_results(dhsk.CvResult, low_rank(("heat s=1",), ranks=ranks)))
+        assert (said in " ".join(capsys.readouterr().out.split())) == told
 
 
 @pytest.mark.parametrize(

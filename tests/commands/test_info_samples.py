@@ -453,6 +453,20 @@ def test_a_rare_class_in_the_last_column(run: Any, here: None) -> None:
     assert "labels   perhaps state\n" in run("info", "n.csv")[1]
 
 
+def test_rows_newest_first_are_turned_round(run: Any, here: None) -> None:
+    """By the line that comes next, after which folds follow the dates."""
+    days = pd.date_range("2024-01-25", periods=40)[::-1]
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"day": days.strftime("%d.%m.%Y"), "x": rng.random(40)})
+    table["peak"] = np.where(rng.random(40) < 0.4, "yes", "no")
+    table.to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    line = out.split("next:   ")[1].split(" in Python")[0]
+    assert "dhsk cv" not in out
+    exec(line)
+    assert "--labels t_oldest_first.csv:peak --in-order" in run("info", "t_oldest_first.csv")[1]
+
+
 def test_numbers_in_a_file_of_text_are_a_table(run: Any, here: None) -> None:
     """As numpy.savetxt writes it; the line that comes next names it so."""
     np.savetxt("x.txt", np.random.default_rng(0).random((40, 3)))

@@ -25,7 +25,7 @@ from dhsk.models.problem import Problem, coded, sample_factors
 )
 def test_codes_of_labels(labels: Any, dtype: Any, part: int, monkeypatch: Any) -> None:
     """Those of `np.unique`, in the smallest type with room for -1, however they are cut."""
-    monkeypatch.setattr("dhsk.models.problem._LABELS", part)
+    monkeypatch.setattr("dhsk.models.problem.LABELS", part)
     classes, codes = coded(labels)
     expected = np.unique(labels, return_inverse=True)
     assert classes.tolist() == expected[0].tolist()
