@@ -46,8 +46,11 @@ def read_labels_of(
         if n == dim or isinstance(opened, GramMatrix) or not _are_so_many(labels, dim, table):
             raise
         raise InputError(f"{error}. {_transposed(opened, table.id_column)}") from error
-    if isinstance(opened, Samples) and others is not None and opened.each_id() is not None:
-        _warn_of_others(opened, others, labels)
+    if isinstance(opened, Samples) and others is not None:
+        if opened.each_id() is not None:
+            _warn_of_others(opened, others, labels)
+        else:
+            _warn_of_counted(opened, others)
     return found
 
 
@@ -129,6 +132,22 @@ def _warn_of_others(samples: Samples, others: Table, labels: str) -> None:
         f"{samples.source} ({other!r}, but {first!r}): they are taken row by row, so make sure "
         "that both have the same order"
     )
+
+
+def _warn_of_counted(samples: Samples, others: Table) -> None:
+    """Warn where the first column counts the rows, but in another order, and samples lack names."""
+    name, n = others.names[0], samples.shape[0]
+    values = list(_texts_of(others, name))
+    if not all(map(str.isdecimal, values)):
+        return
+    numbers = np.array(values, np.float64)
+    steps = np.sort(numbers)
+    if len(values) == n >= _FEWEST and (np.diff(steps) == 1).all() and (numbers != steps).any():
+        warn(
+            f"column {name} of {others.origin.path} counts its rows in another order, from "
+            f"{values[0]} on, but labels are taken row by row, as samples of {samples.source} have "
+            f"no names: sort by {name} if it counts these"
+        )
 
 
 def _column_of_others(samples: Samples, others: Table, labels: str) -> str | None:

@@ -156,6 +156,19 @@ def test_ids_of_other_samples_are_told(run: Run) -> None:
         assert ("no value of column id of y.csv is the name of a sample" in err) is said
 
 
+def test_numbers_of_rows_in_another_order_are_told(run: Run) -> None:
+    """Of samples without names, which are taken row by row."""
+    X = np.random.default_rng(0).poisson(2.0, (40, 12)) + 1.0
+    np.save("x.npy", X)
+    words = f"train x.npy --labels y.csv:status {LINEAR} --out m".split()
+    upwards = np.arange(40) + 1
+    for numbers, said in ((upwards, False), (upwards[::-1], True), (upwards[::-1] * 2, False)):
+        labels_of(numbers.tolist()).drop(columns="age").to_csv("y.csv")
+        code, _, err = run(*words)
+        assert code == DONE, err
+        assert ("column id of y.csv counts its rows in another order, from 40 on" in err) is said
+
+
 def test_factors_of_classes(run: Run) -> None:
     """Factors of C by class, text or numbers, are those of `class_weight`; in the page too."""
     write_samples(NAMES)
