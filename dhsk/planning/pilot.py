@@ -55,6 +55,8 @@ class Pilot:
     """Samples of each fit, ascending, at least two."""
     seconds: Sequence[float]
     """Time of each fit."""
+    steepest: float = math.inf
+    """Largest p that is believed."""
 
     @property
     def exponents(self) -> tuple[float, float, float]:
@@ -68,7 +70,8 @@ class Pilot:
         noise = math.log(NOISE) / (x[-1] - x[0])
         own = np.diff(y) / np.diff(x)
         low, high = min(own.min(), likely - noise), max(own.max(), likely + noise)
-        return max(0.0, float(low)), max(0.0, likely), max(0.0, float(high))
+        found = (max(0.0, min(float(p), self.steepest)) for p in (low, likely, high))
+        return next(found), next(found), next(found)
 
     def seconds_at(self, n: int) -> tuple[float, float, float]:
         """Lowest, likely and highest seconds of a fit to n samples."""
@@ -105,11 +108,14 @@ def run_pilot(
     fit: Fit,
     smallest: int = SMALLEST,
     clock: Callable[[], float] = perf_counter,
+    *,
+    steepest: float = math.inf,
 ) -> Pilot:
     """Time fits to stratified subsamples, each twice as large, for some seconds in all.
 
     The samples are read once. `fit` is called once before, so that nothing is loaded or compiled
-    while it is timed. `smallest` is the size of the first subsample; `clock` returns seconds.
+    while it is timed. `smallest` is the size of the first subsample; `clock` returns seconds;
+    `steepest` is that of `Pilot`.
     InputError if there are too few samples.
     """
     loading = max(SMALLEST, 2 * len(np.unique(labels)))
@@ -125,7 +131,7 @@ def run_pilot(
         seconds.append(_best_of(partial(fit, rows[:n], labels[:n]), clock))
         sizes.append(n)
         n *= 2
-    return Pilot(sizes[-SIZES:], seconds[-SIZES:])
+    return Pilot(sizes[-SIZES:], seconds[-SIZES:], steepest)
 
 
 def _best_of(work: Callable[[], object], clock: Callable[[], float]) -> float:

@@ -64,7 +64,7 @@ def test_labels_give_seconds(run: Any, file: str, monkeypatch: Any) -> None:
     """A range for one model and for the grid, of exact fits and of the ranks that were named."""
     given = []
 
-    def pilot(samples: Any, labels: Any, fit: Callable[..., Any], smallest: int) -> Pilot:
+    def pilot(samples: Any, labels: Any, fit: Callable[..., Any], smallest: int, **_: Any) -> Pilot:
         fit(samples, labels)  # the real one
         given.append((type(fit.__self__).__name__, smallest))  # type: ignore[attr-defined]
         return Pilot([100, 200, 300], [1.0, 2.0, 3.0])

@@ -30,6 +30,8 @@ def test_neighbours_that_differ_widen_the_range() -> None:
     """Exponents of 1 and 2: the range has both, the likely one is between."""
     low, likely, high = Pilot([100, 200, 400], [1.0, 2.0, 8.0]).exponents
     assert (low, likely, high) == pytest.approx((1.0, 1.5, 2.0))
+    capped = Pilot([100, 200, 400], [1.0, 2.0, 8.0], steepest=1.2).exponents
+    assert capped == pytest.approx((1.0, 1.2, 1.2))
 
 
 def test_more_samples_never_take_less() -> None:
