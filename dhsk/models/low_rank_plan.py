@@ -57,7 +57,8 @@ def plan_low_rank(
     least += min(most, least // 3 + 1)  # see below
     parts = {"Python and its packages": allowed.held + PROCESS_BYTES, "samples and features": least}
     name = f"a fit by {counted(m, 'landmark')} of {rows.n:,} samples"
-    MemoryNeed(name, parts).check(allowed.held + allowed.room, _ALLOW)
+    limit = allowed.held + allowed.room if allowed.memory is None else allowed.memory
+    MemoryNeed(name, parts).check(limit, _ALLOW)
     features = plan_here(need, own - min(most, own // 4), allowed.cores)
     if not features.whole:  # curvatures are then computed in every pass
         most = solver_bytes(rows.n, m, rows.itemsize, keys, folds=0)
