@@ -84,7 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         exec("")
         sys.exit(INTERRUPTED)
     finally:
-        sys.unraisablehook = before
+        # The traceback of an interrupt has objects that are deleted when the process ends.
+        if interrupts.heard is None or arguments is not None:
+            sys.unraisablehook = before
 
 
 def _say_beginning(words: Sequence[str]) -> None:
@@ -204,11 +206,12 @@ class _Interrupts:
 
     def repeat_lost(self, lost: Any) -> None:
         """Interrupt once more: what is raised while an object is deleted is ignored."""
-        if self.heard is not None and issubclass(lost.exc_type, KeyboardInterrupt):
+        if self.heard is None:
+            sys.__unraisablehook__(lost)
+        elif issubclass(lost.exc_type, KeyboardInterrupt):
             self._was_lost = True
             Timer(0.01, interrupt_main, (self.heard,)).start()
-        else:
-            sys.__unraisablehook__(lost)
+        # Else an object that was interrupted while it was made, such as a ZipFile: no news.
 
 
 _said: list[str] = []

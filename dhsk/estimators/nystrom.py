@@ -55,8 +55,8 @@ class NystromFeatures(
         for `HeatSVC`.
     selection
         How landmarks are chosen. "rpcholesky": randomly pivoted Cholesky [2]_, which draws samples
-        that the earlier landmarks approximate badly; of more than 262,144 it searches a random
-        part, 65,536 or 16 for each landmark. "uniform": random samples. "kmeans": centres of
+        that the earlier landmarks approximate badly; of more than some 200,000 it searches a random
+        part, of 65,536 or 16 for each landmark. "uniform": random samples. "kmeans": centres of
         clusters of the samples, by mini-batches. Or indices of rows of X, (m,).
     oversampling
         Number of landmarks per feature, at least 1; not used if `selection` is indices. With more

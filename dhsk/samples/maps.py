@@ -54,7 +54,7 @@ def parse_sphere_map(name: object, *others: str) -> SphereMap:
 def map_of(name: object, *others: str) -> MapToSphere:
     """Map of this name; InputError if there is none, or it says a pseudo-count that is none."""
     if not isinstance(name, str) or name.partition(":")[0] not in MAPS:
-        scaled = name == "scaled"  # which classifiers learn
+        scaled = isinstance(name, str) and name == "scaled"  # which classifiers learn
         way = "; put a StandardScaler before it, and take kernel='gaussian'" if scaled else ""
         known = ", ".join((*MAPS, *others))
         raise InputError(f"there is no map {name!r}: choose one of {known}{way}")

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -77,3 +78,31 @@ def test_killed_grid_ends_with_the_same_table(start: Any, folder: Path) -> None:
     stored = dhsk.HeatSVC.load(folder / "killed" / "model.dhsk").model_
     assert result.model_ is not None
     np.testing.assert_array_equal(stored.expansion.dual_coef, result.model_.expansion.dual_coef)
+
+
+HALF = """
+import os, signal, time
+import dhsk.__main__ as main
+
+class Half:
+    def __del__(self):
+        self.absent
+
+def interrupted(_):
+    half = Half()
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+main._run = interrupted
+main.main()
+"""
+
+
+@pytest.mark.usefixtures("hears_interrupts")
+def test_what_an_interrupt_left_half_made_says_nothing() -> None:
+    """Such as a ZipFile, which is deleted when the process ends."""
+    words = [sys.executable, "-c", HALF]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert "interrupted before anything was computed" in done.stderr

@@ -94,7 +94,7 @@ def test_a_rank_with_too_few_samples_is_said(run: Any, file: str, monkeypatch: A
     code, out, _ = run("plan", file, "--labels", "y.txt", "--rank", 200)
     assert code == DONE
     assert "rank 200: pilot fits need 800 samples or more, but there are 600: train on" in out
-    monkeypatch.setattr(real, lambda *_: quick)
+    monkeypatch.setattr(real, lambda *_, **__: quick)
     monkeypatch.setattr("dhsk.commands.plan_training.MOST_PILOT_RANK", 30)
     out = run("plan", file, "--labels", "y.txt", "--rank", 40)[1]
     assert "rank 40: pilot fits of ranks above 30 would take too long" in out

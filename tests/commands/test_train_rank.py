@@ -146,7 +146,7 @@ def test_too_little_memory_has_its_own_code(run: Any, samples: Any) -> None:
     """With the numbers."""
     code, _, err = run(*TRAIN, "--memory", "1MB")
     assert code == TOO_BIG
-    assert re.search(r"needs [\d.]+ MiB \(.*\) but 0.95 MiB are allowed: allow that", err)
+    assert re.search(r"needs [\d.]+ [MG]iB \(.*\) but 0.95 MiB are allowed: allow that", err)
 
 
 def interrupted_at(step: int) -> Any:
