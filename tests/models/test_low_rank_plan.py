@@ -62,7 +62,7 @@ def test_what_is_refused_says_how_much_would_do(m: int) -> None:
         plan_low_rank(ROWS, m, 10, allowed(HELD + MB))
     words = str(error.value).split(" needs ")[1].split(" (")[0]
     least = parse_bytes(words.replace(" ", ""))
-    assert plan_low_rank(ROWS, m, 10, allowed(int(1.01 * least))).room > 0
+    assert plan_low_rank(ROWS, m, 10, allowed(int(1.01 * least))).need.total > 0.98 * least
     with pytest.raises(BudgetError):
         plan_low_rank(ROWS, m, 10, allowed(int(0.99 * least)))
 
