@@ -31,7 +31,7 @@ def print_result(result: Results) -> None:
     compared = len(decision.compared) > 1 or result.best != best or result.baselines.tried
     if compared or result.unlearnt:
         say_wrapped("decide: ", result.advice)
-    if ends := result.ends_of_grid:
+    if "rank" in (ends := result.ends_of_grid):  # C and time were searched, or are on the page
         say_wrapped("beware: ", f"what is taken has {ends}: better may lie outside the grid")
     if decision.unseen and not result.unlearnt:
         say_wrapped("beware: ", decision.unseen)
