@@ -84,9 +84,10 @@ class SamplePairs:
 
     def __init__(self, samples: Samples, weights: Floats | None = None) -> None:
         self.samples, self.weights = samples, weights
-        n = samples.shape[0]
-        used: Indices = np.arange(n) if weights is None else np.flatnonzero(weights)
-        self._chosen = used[few_of(len(used))]
+        self._chosen = few_of(samples.shape[0])
+        if weights is not None and not weights.all():
+            used: Indices = np.flatnonzero(weights)
+            self._chosen = used[few_of(len(used))]
         self._weights = np.ones(len(self._chosen)) if weights is None else weights[self._chosen]
         self._rows: Rows | None = None
 

@@ -28,7 +28,7 @@ from dhsk.kernels import GaussianKernel, Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_any, save_model
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.problem import Problem
+from dhsk.models.problem import Problem, sample_factors
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, open_samples, read_labels
@@ -310,7 +310,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         names = None if opened.vectorizer else opened.feature_names
         self._keep_features(opened.shape[1], names)
         self._takes_any_order = False
-        return opened, labels, np.ones(len(labels))
+        return opened, labels, sample_factors(None, len(labels))
 
     def _learned(self, model: Model) -> None:
         self.model_ = model

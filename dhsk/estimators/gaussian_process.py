@@ -21,7 +21,7 @@ from dhsk.estimators.evidence import (
 )
 from dhsk.estimators.posterior import MatricesOfRows, Posterior
 from dhsk.estimators.problem import random_numbers
-from dhsk.estimators.regression import Rank, check_rank, most_columns, source_of
+from dhsk.estimators.regression import MANY, Rank, check_rank, most_columns, source_of
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel
@@ -51,6 +51,9 @@ class HeatGaussianProcessRegressor(
     `sklearn.gaussian_process.GaussianProcessRegressor`. More are solved by preconditioned conjugate
     gradients [1]_: log determinant and traces of the marginal likelihood are then estimated from
     random probes, and have standard errors. Time, noise and amplitude are fitted by maximising it.
+    Beyond 100,000 samples fit it to some thousand of them, and `HeatKernelRidge` with its time and
+    noise to all, which has the mean of the whole process; standard deviations from fewer samples
+    are upper bounds.
 
     Parameters
     ----------
@@ -169,6 +172,7 @@ class HeatGaussianProcessRegressor(
         """
         self._check_parameters()
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
+        _warn_of_many(X.shape[0])
         targets = np.asarray(y, dtype=np.float64)
         columns = self._normalised(targets.reshape(len(targets), -1))
         with self._begun(progress, reading=1, fit=2) as run, self._current():
@@ -307,3 +311,13 @@ class HeatGaussianProcessRegressor(
                 f"the fit of time and noise ended before a maximum: {evidence.why}",
                 ConvergenceWarning,
             )
+
+
+def _warn_of_many(n: int) -> None:
+    """Name the way to a process of many samples that takes hours less."""
+    if n > MANY:
+        warn(
+            f"a process of {n:,} samples computes their matrix hundreds of times: fit it to some "
+            "thousand of them, then HeatKernelRidge(alpha=process.noise_, "
+            "time_scale=process.time_scale_) to all"
+        )

@@ -71,9 +71,9 @@ objectives stay in the range of float64, and the factors in that of float32 feat
 
 def check_factors(values_of_C: Iterable[float], weights: Floats) -> None:
     """Raise InputError if C times a positive weight is outside LEAST_FACTOR to MOST_FACTOR."""
-    used = weights[weights > 0]
+    least, most = weights.min(where=weights > 0, initial=np.inf), weights.max()
     for C in values_of_C:
-        for weight in (used.min(), used.max()):
+        for weight in (least, most):
             if not LEAST_FACTOR <= C * float(weight) <= MOST_FACTOR:
                 times = "" if weight == 1 else f" times the weight {weight:g}"
                 raise InputError(

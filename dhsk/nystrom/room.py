@@ -30,6 +30,9 @@ _VECTORS: Final = 6
 _SQUARES: Final = 5
 """Matrices of landmarks by landmarks in memory at a time, in float64."""
 
+_HASH: Final = 4
+"""Bytes by which a sample is known when it is read again."""
+
 _COPIES: Final = 4
 """Blocks that a task has in memory: kernel values, a product, its squares in float64."""
 
@@ -68,7 +71,8 @@ class ApproximationNeed:
     factor: int
     """Features of all samples, one for each landmark."""
     small: int
-    """Landmarks, their matrices, and what is searched for them, which this process always needs."""
+    """Landmarks, their matrices, what is searched for them, and hashes of the samples as they were
+    read, which this process always needs."""
     task: int
     """One running task of a pass."""
     span: int
@@ -84,7 +88,7 @@ class ApproximationNeed:
         row = mapped / n
         block = min(BLOCK_BYTES, item * n * max(m, block_of(m)))
         part = searched(n, row, m)
-        small = 8 * (_VECTORS * part + _SQUARES * m * m) + int(3 * row * m)
+        small = 8 * (_VECTORS * part + _SQUARES * m * m) + int(3 * row * m) + _HASH * n
         if part < n:  # in memory; twice while they are taken, but no task runs meanwhile
             small += int(row * part)
         span = min(int(row * span_rows(n, row, on_device=on_device)), int(row * n))

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 import dhsk
 from dhsk.errors import InputError
+from dhsk.estimators import gaussian_process
 from dhsk.estimators.gaussian_process import HeatGaussianProcessRegressor
 from dhsk.models.sources import RowsSource
 from dhsk.solvers.sources import ArraySource
@@ -332,3 +333,16 @@ def test_indefinite_matrices_are_refused(counts: Callable[[int, int], Any]) -> N
     kernel = dhsk.ParametrixKernel(time=2.0, order=None, dim=4)
     with pytest.raises(InputError, match="not positive"):
         HeatGaussianProcessRegressor(noise=1e-6, kernel=kernel).fit(X, X[:, 0])
+
+
+def test_many_samples_are_pointed_to_ridge_of_same_means(
+    data: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ridge regression with the time and noise of a process has its means."""
+    X, Y = data
+    process = HeatGaussianProcessRegressor(noise=0.05).fit(X, Y)
+    ridge = dhsk.HeatKernelRidge(alpha=process.noise_, time_scale=process.time_scale_).fit(X, Y)
+    np.testing.assert_allclose(ridge.predict(X), process.predict(X), rtol=0, atol=1e-8)
+    monkeypatch.setattr(gaussian_process, "MANY", len(X) - 1)
+    with pytest.warns(UserWarning, match=r"HeatKernelRidge\(alpha=process\.noise_"):
+        HeatGaussianProcessRegressor(noise=0.05, time_scale=1.0).fit(X, Y)

@@ -1,12 +1,14 @@
 """The low-rank classifier: scikit-learn's contract, its attributes, and odd samples."""
 
 import pickle
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from distributed import Client
+from numpy.lib.format import open_memmap
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -15,6 +17,7 @@ from sklearn.svm import LinearSVC
 
 import dhsk
 from dhsk.errors import InputError
+from dhsk.models.problem import LABELS
 from dhsk.nystrom.approximation import approximate
 
 CLOSE = 1e-5
@@ -317,3 +320,25 @@ def test_files_of_samples_and_labels(tmp_path: Path) -> None:
             nystrom().fit(name, y)
         with pytest.raises(InputError, match=r"X is the name of a file, .*: read it, or give"):
             dhsk.NystromFeatures(3).fit(name)
+
+
+def test_before_the_features_no_number_is_held_of_each_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of very many samples there are labels, codes and masks of a byte, and no vector of floats."""
+    n = 16 * LABELS
+    open_memmap(tmp_path / "X.npy", "w+", np.float32, (n, 2))
+    y = np.arange(n, dtype=np.uint8) % 3
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dhsk.models.train_low_rank.approximate", stop)
+    tracemalloc.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            dhsk.NystromSVC(20, C=1.0, time_scale=0.5).fit_samples(str(tmp_path / "X.npy"), y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * n
