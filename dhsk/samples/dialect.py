@@ -51,6 +51,8 @@ _DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+),\d+([e
 
 _POINTS: Final = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*")
 
+_SEP: Final = re.compile(r'"?sep=([,;|\t])\W*', re.IGNORECASE)
+
 _MOST_OF_WORDS: Final = 0.5
 """Largest share of numbers in rows that blanks do not divide: "New York", "sample 3"."""
 
@@ -149,7 +151,14 @@ class Opening(NamedTuple):
 
 
 def opening_of(lines: Sequence[str], own: str) -> Opening:
-    """Find out how a table begins from its first lines; `own` as in `_delimiter_of`."""
+    """Find out how a table begins from its first lines; `own` as in `_delimiter_of`.
+
+    A first line ``sep=;`` tells Excel the delimiter, and is none of the table.
+    """
+    told = _SEP.fullmatch(lines[0]) if lines else None
+    if told is not None:
+        begin = opening_of(lines[1:], told[1])
+        return begin._replace(n_comments=begin.n_comments + 1)
     marked = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
     delimiter = _delimiter_of(lines[marked:], own)
     widths = [len(row) for row in _parsed(lines[: marked + 1], delimiter)]

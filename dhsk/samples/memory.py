@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError, optional_module
 from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape
-from dhsk.samples.names import columns_of, listed, names_in, some_columns
+from dhsk.samples.names import columns_of, is_it, listed, names_in, some_columns
 from dhsk.units import counted
 
 
@@ -133,8 +133,11 @@ def from_table(X: Any, drop_columns: Sequence[str] = (), id_column: str | None =
     columns = columns_of(X)
     unknown = next((name for name in left_out if name not in columns), None)
     if unknown is not None:
-        known = listed(list(map(str, columns)), 10) or "none"
-        raise InputError(f"X has no column {unknown!r}: its columns are {known}")
+        names = list(map(str, columns))
+        known = listed(names, 10) or "none"
+        raise InputError(
+            f"X has no column {unknown!r}{is_it(str(unknown), names)}: its columns are {known}"
+        )
     ids = getattr(X, "index", None) if id_column is None else list(map(str, X[id_column]))
     if left_out:
         X = some_columns(X, [name for name in columns if name not in left_out])

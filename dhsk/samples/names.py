@@ -160,12 +160,24 @@ def _difference(
 
 def _like(missing: Sequence[str], unknown: Sequence[str]) -> str:
     """A question where a missing name is written otherwise."""
-    known = {name.casefold(): name for name in unknown}
     for name in missing[:_LISTED]:
-        near = get_close_matches(name.casefold(), known, 1, 0.8)
-        if near:
-            return f". Is {shown(known[near[0]])} its {shown(name)}?"
+        near = _nearest(name, unknown)
+        if near is not None:
+            return f". Is {shown(near)} its {shown(name)}?"
     return ""
+
+
+def is_it(name: str, names: Iterable[str]) -> str:
+    """Question whether another name is meant, in brackets; empty if none is nearly the same."""
+    near = _nearest(name, names)
+    return "" if near is None else f" (is it {shown(near)}?)"
+
+
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that is written nearly the same, in any case; None if there is none."""
+    known = {other.casefold(): other for other in names}
+    near = get_close_matches(name.casefold(), known, 1, 0.8)
+    return known[near[0]] if near else None
 
 
 def _of_words(missing: Sequence[str], unknown: Sequence[str], own: Sequence[str]) -> str:

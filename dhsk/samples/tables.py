@@ -14,7 +14,7 @@ from dhsk.samples.format import (
     Asked,
     Documents,
 )
-from dhsk.samples.names import listed_names, shown
+from dhsk.samples.names import is_it, listed_names, shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import known_features
 
@@ -64,8 +64,8 @@ class Table(ABC):
         if name not in self.names:
             none = "no" if self.has_header else "no header and no"
             raise InputError(
-                f"{path} has {none} {self.word} {shown(name)}: its {self.word}s are "
-                f"{listed_names(self.names) or 'none'}"
+                f"{path} has {none} {self.word} {shown(name)}{is_it(name, self.names)}: its "
+                f"{self.word}s are {listed_names(self.names) or 'none'}"
             )
         if (count := self.names.count(name)) > 1:
             raise InputError(f"{path} has {count} columns called {shown(name)}: rename all but one")

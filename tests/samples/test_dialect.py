@@ -25,6 +25,8 @@ SAME_TABLES = {
     "a comment": ("x.tsv", "# Constructed from biom file\n#a\tb\n1.5\t2\n3\t4.25\n"),
     "comments": ("x.csv", "#!x\n# by hand\na,b\n1.5,2\n3,4.25\n"),
     "a comment with a comma": ("x.csv", "# one, two\n" + "a,b,c,d\n1.5,2,1,1\n3,4.25,1,1\n"),
+    "Excel's own delimiter": ("x.csv", "sep=;\r\na;b\r\n1.5;2\r\n3;4.25\r\n"),
+    "Excel's, saved again": ("x.csv", '"sep=;";\n"a";"b"\n1,5;2\n3;4,25\n'),
     "R's names of rows": ("x.tsv", '"a"\t"b"\n"r1"\t1.5\t2\n"r2"\t3\t4.25\n'),
     "R's numbers of rows": ("x.csv", '"a","b"\n"1",1.5,2\n"2",3,4.25\n'),
     "R's names, semicolons": ("x.csv", '"a";"b"\n"r1";1.5;2\n"r2";3;4.25\n'),
@@ -268,3 +270,5 @@ def test_ids_need_a_table(tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="no column 'k': its columns are a, b"):
         open_samples(tmp_path / "x.csv", id_column="k")
+    with pytest.raises(InputError, match=r"no column 'A' \(is it 'a'\?\): its columns are a, b"):
+        open_samples(tmp_path / "x.csv", id_column="A")
