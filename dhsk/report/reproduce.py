@@ -43,9 +43,7 @@ def counting(results: Results) -> list[str]:
     if not given or "ngrams" not in given:
         return []
     own = {"min_df": given["min_df"], "ngram_range": (1, given["ngrams"])}
-    own["stop_words"] = given["stop_words"]
-    usual = {"min_df": 1, "ngram_range": (1, 1), "stop_words": None}
-    said = ", ".join(f"{name}={value!r}" for name, value in own.items() if value != usual[name])
+    said = _said({**own, "stop_words": given["stop_words"]}, {"ngram_range": (1, 1)})
     return [
         "from sklearn.feature_extraction.text import CountVectorizer",
         "",
@@ -53,6 +51,23 @@ def counting(results: Results) -> list[str]:
         "X = counter.fit_transform(texts)",
         "X_new = counter.transform(new_texts)",
     ]
+
+
+def _said(given: dict[str, Any], usual: dict[str, Any]) -> str:
+    """Return the arguments of a vectorizer that are not usual."""
+    usual = {"min_df": 1, "stop_words": None} | usual
+    return ", ".join(f"{name}={value!r}" for name, value in given.items() if value != usual[name])
+
+
+def _opened(results: Results) -> str:
+    """Return lines of Python that make X of texts, words as in each fold; empty of others."""
+    if not counting(results):
+        return ""
+    said = _said(_reading(results)["texts"], {"ngrams": 1})
+    return (
+        f"X = dhsk.open_samples(texts, vectorizer=dhsk.Vectorizer({said}))\n"
+        "X_new = X.vectorizer.to_sklearn().transform(new_texts)\n"
+    )
 
 
 def _python(results: Results) -> str:
@@ -81,10 +96,10 @@ def _python(results: Results) -> str:
         )
     name = "HeatSVC" if best.rank is None else "NystromSVC"
     ordered = "from sklearn.model_selection import TimeSeriesSplit\n" if _in_order(results) else ""
-    counted = "".join(f"{line}\n" for line in counting(results)) or "\n"
+    opened, method = _opened(results), "fit_samples" if counting(results) else "fit"
     return (
-        f"import dhsk\n{ordered}{counted}"
-        f"model = dhsk.{name}({', '.join(own)}).fit(X, y)\n"
+        f"import dhsk\n{ordered}\n{opened}"
+        f"model = dhsk.{name}({', '.join(own)}).{method}(X, y)\n"
         'model.save("model.dhsk")\n'
         "model.predict(X_new)\n\n"
         f"result = dhsk.cross_validate(X, y, {', '.join(scored)})\n"

@@ -57,11 +57,20 @@ def inverse_frequencies(samples: Samples, used: Any) -> Floats:
     """Weights log((1 + n) / (1 + df)) + 1 of the features, (groups, dim), as scikit-learn has them.
 
     n is the number of samples of a group, df that of those in which the feature is not zero; see
-    `document_frequencies` and `sklearn.feature_extraction.text.TfidfTransformer`.
+    `document_frequencies` and `sklearn.feature_extraction.text.TfidfTransformer`. Words of texts
+    that are rarer in a group than `min_df` asks for have the weight 0: its texts alone would not
+    have them.
     """
     counts = used.sum(axis=0, dtype=np.float64)[:, None]
-    weights: Floats = np.log((1.0 + counts) / (1.0 + document_frequencies(samples, used))) + 1.0
+    found = document_frequencies(samples, used)
+    weights: Floats = np.log((1.0 + counts) / (1.0 + found)) + 1.0
+    weights[found < least_frequency(samples)] = 0.0
     return weights
+
+
+def least_frequency(samples: Samples) -> int:
+    """Samples of a training part that have a feature which is kept there: of words, `min_df`."""
+    return 0 if samples.vectorizer is None else samples.vectorizer.min_df
 
 
 def means_and_factors(samples: Samples, used: Any) -> Floats:

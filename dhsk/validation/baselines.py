@@ -21,7 +21,7 @@ import numpy as np
 import sklearn
 from scipy.sparse import issparse
 
-from dhsk.arrays import Indices, stacked
+from dhsk.arrays import stacked
 from dhsk.costs import Cost, rough_seconds
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
@@ -33,6 +33,7 @@ from dhsk.results.columns import SCALED, Row
 from dhsk.samples import Samples
 from dhsk.samples.looks import has_few_zeros
 from dhsk.samples.scan import in_blocks
+from dhsk.samples.weighted import least_frequency
 from dhsk.units import format_bytes
 from dhsk.validation.engine import CvOptions
 from dhsk.validation.grid import Grid
@@ -150,8 +151,9 @@ def baselines_of(
     if not isinstance(X, np.ndarray) and X.nnz and X.data.min() < 0:
         return Baselines(left_out=("all are for counts, and some values are below 0",))
     tests = [test.tolist() for _, test in grid.folds]
-    key = digest_of(X, grid.y, grid.weights, sklearn.__version__, grid.scoring.key, tests)
-    data = MethodData(X, grid.classes[grid.y], grid.weights)
+    least = 0 if isinstance(X, np.ndarray) else least_frequency(square)
+    key = digest_of(X, least, grid.y, grid.weights, sklearn.__version__, grid.scoring.key, tests)
+    data = MethodData(X, grid.classes[grid.y], grid.weights, least)
     at_once = min(options.resources.workers, options.room // need)
     tried: list[Baseline] = []
     left_out: list[str] = []
@@ -307,8 +309,7 @@ class _Trial:
         tasks = ((data, self.method, C, fold) for fold, C in cells)
         with closing(workers.run(timed_fit, tasks, ordered=True)) as fits:
             for (fold, _), (fitted, seconds) in zip(cells, fits, strict=True):
-                test = self.grid.folds[fold][1]
-                yield self._with_few_threads(partial(self._score, fitted, test)), seconds
+                yield self._with_few_threads(partial(self._score, fitted, fold)), seconds
 
     def _candidate(self, C: float | None, entries: Sequence[tuple[float, float]]) -> Baseline:
         code = self.method.code.replace("{C}", "" if C is None else f"{C:g}")
@@ -345,24 +346,24 @@ class _Trial:
         begin = perf_counter()
         # Threads of OpenMP wait for each other for most of such a fit where cores are busy.
         self._with_few_threads(
-            lambda: self.data.fit(pipeline, some, 0).predict(self.data.X[few]), len(some)
+            lambda: self.data.fit(pipeline, some, 0).predict(self.data.rows(few, 0)), len(some)
         )
         return len(some), (perf_counter() - begin) * self.method.times_of_trial(pipeline)
 
     def _fitted(self, C: float | None, fold: int) -> tuple[float, float]:
         """Score of a candidate on a fold, NaN if the scorer fails, and the seconds."""
-        train, test = self.data.train(fold), self.grid.folds[fold][1]
-        pipeline = self.method.made(C)
+        pipeline, train = self.method.made(C), self.data.train(fold)
         begin = perf_counter()
         score = self._with_few_threads(
-            lambda: self._score(self.data.fit(pipeline, train, fold), test)
+            lambda: self._score(self.data.fit(pipeline, train, fold), fold)
         )
         return score, perf_counter() - begin
 
-    def _score(self, fitted: Any, test: Indices) -> float:
+    def _score(self, fitted: Any, fold: int) -> float:
+        test = self.grid.folds[fold][1]
         labels = self.grid.classes[self.grid.y[test]]
         try:
-            return float(self.grid.scoring.scorer(fitted, self.data.X[test], labels))
+            return float(self.grid.scoring.scorer(fitted, self.data.rows(test, fold), labels))
         except Exception:  # noqa: BLE001  # a scorer may be anybody's function
             return math.nan
 

@@ -223,6 +223,16 @@ class MethodData:
     """(N,)."""
     weights: Floats
     """Weights of the samples by fold, (folds, N); 0 of those that it does not train on."""
+    least: int = 0
+    """Samples of the training part in which a feature of a fold is not zero, at least."""
+
+    def rows(self, members: Indices, fold: int) -> Any:
+        """Some samples, without features that are rare in the training part of a fold."""
+        rows = self.X[members]
+        if not self.least:
+            return rows
+        present = self.X[self.train(fold)].indices
+        return rows[:, np.bincount(present, minlength=rows.shape[1]) >= self.least]
 
     def train(self, fold: int) -> Indices:
         """Samples that a fold trains on, each once."""
@@ -245,7 +255,7 @@ class MethodData:
         weighted = {} if (weights == 1).all() else {name: weights}
         with warnings.catch_warnings():  # as people use it, with the iterations that it has
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return pipeline.fit(self.X[train], self.labels[train], **weighted)
+            return pipeline.fit(self.rows(train, fold), self.labels[train], **weighted)
 
 
 def timed_fit(data: MethodData, method: Method, C: float | None, fold: int) -> tuple[Any, float]:

@@ -8,9 +8,10 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import ComplementNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -28,6 +29,15 @@ def digits() -> tuple[Any, Any]:
     """Digits of few samples, so that weights of the folds differ."""
     X, y = load_digits(return_X_y=True)
     return X[:120], y[:120]
+
+
+@pytest.fixture(scope="module")
+def texts() -> tuple[list[str], Any]:
+    """Short texts of many rare words, three classes."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 90)
+    words = rng.zipf(1.3, (90, 12)) % 120 + 15 * y[:, None] * (rng.random((90, 12)) < 0.3)
+    return [" ".join(f"word{word}" for word in row) for row in words], y
 
 
 def test_scores_are_those_of_scikit_learn_with_weights_of_each_fold(digits: Any) -> None:
@@ -49,6 +59,32 @@ def test_scores_are_those_of_scikit_learn_with_weights_of_each_fold(digits: Any)
     assert counts.sum() == len(y)
     assert np.trace(counts) / len(y) == pytest.approx(found.best_score_)
     assert found.out_of_fold().wrong.mean() == pytest.approx(1 - found.best_score_)
+
+
+@pytest.mark.parametrize("min_df", [1, 3])
+def test_words_are_those_of_the_training_part_as_in_a_pipeline(
+    texts: tuple[list[str], Any], min_df: int
+) -> None:
+    """Neither kernels on tf-idf nor common methods know which words the tested texts have."""
+    posts, y = texts
+    samples = dhsk.open_samples(posts, vectorizer=dhsk.Vectorizer(min_df))
+    found = dhsk.cross_validate(samples, y, **GRID, out=dhsk.Output(baselines=True))
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+
+    def expected(*steps: Any) -> Any:
+        pipeline = make_pipeline(CountVectorizer(min_df=min_df), *steps)
+        return cross_val_score(pipeline, posts, y, cv=folds)
+
+    for C in (0.05, 1.0):
+        scores = [row["score"] for row in found.results_ if row["C"] == C]
+        np.testing.assert_array_equal(
+            scores, expected(TfidfTransformer(), SVC(C=C, kernel="linear"))
+        )
+    by_name = {one.method: one.scores for one in found.baselines.tried}
+    np.testing.assert_array_equal(
+        by_name["ComplementNB on sublinear tf-idf"],
+        expected(TfidfTransformer(sublinear_tf=True), ComplementNB()),
+    )
 
 
 def test_probabilities_are_of_the_decisions_of_other_folds() -> None:
