@@ -87,6 +87,11 @@ def is_missing(field: str) -> bool:
     return field.strip().lower() in MISSING
 
 
+def is_no_label(field: str) -> bool:
+    """Whether a label is absent, as NA is; people call a class none."""
+    return is_missing(field) and field.strip().lower() != "none"
+
+
 def has_decimal_comma(field: str) -> bool:
     """Whether a field is a number like 1,5 or 1.234,5."""
     return _DECIMAL_COMMA.fullmatch(field) is not None

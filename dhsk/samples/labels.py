@@ -3,13 +3,14 @@
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError, warn
-from dhsk.samples.dialect import is_missing, is_number
+from dhsk.samples.delimited import TABLES, read_columns
+from dhsk.samples.dialect import is_missing, is_no_label, is_number
 from dhsk.samples.format import Asked
 from dhsk.samples.paths import Origin
 from dhsk.samples.readers import FORMATS, format_of, refuse_unknown
@@ -22,8 +23,9 @@ _RARE: Final = 5
 """Classes with fewer samples are rare."""
 
 _NUMBERS: Final = (
-    "name another column if these are no classes; numbers are predicted by dhsk.HeatKernelRidge, "
-    "behind a StandardScaler with kernel='gaussian' if columns are measurements"
+    "name another column if these are no classes; numbers are predicted in Python by dhsk.SVR or "
+    "dhsk.HeatKernelRidge(kernel='gaussian'), behind a StandardScaler if columns are "
+    "measurements, with a search of C or alpha"
 )
 
 Labels = NDArray[np.int64] | NDArray[np.str_]
@@ -83,21 +85,22 @@ def read_labels(
     if not isinstance(source, str | os.PathLike):
         return check_labels(source, n_samples, min_classes=min_classes)
     labels = _read(source, n_samples, header)
+    name = str(Origin.of(source))
     if isinstance(labels, list):
-        labels = _numbers_or_text(labels)
-    return check_labels(labels, n_samples, str(Origin.of(source)), min_classes=min_classes)
+        labels = _numbers_or_text(labels, name)
+    return check_labels(labels, n_samples, name, min_classes=min_classes)
 
 
 def labels_of_rows(
     source: str, rows: Sequence[int], *, min_classes: int = 2, header: bool | None = None
 ) -> Labels:
     """Labels as `read_labels` reads them, of some rows of a table, in any order."""
-    labels = _read(source, len(rows), header)
+    labels, name = _read(source, len(rows), header), str(Origin.of(source))
     if isinstance(labels, list):
-        labels = _numbers_or_text([labels[row] for row in rows])
+        labels = _numbers_or_text([labels[row] for row in rows], name)
     else:
         labels = np.asarray(labels)[rows]
-    return check_labels(labels, len(rows), str(Origin.of(source)), min_classes=min_classes)
+    return check_labels(labels, len(rows), name, min_classes=min_classes)
 
 
 def _read(source: str | os.PathLike[str], n_samples: int, header: bool | None) -> Any:
@@ -254,10 +257,11 @@ def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
 def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:
     if array.dtype.kind == "f":
         array = array.astype(np.float64)
-        missing = np.flatnonzero(np.isnan(array))
-        if missing.size:
-            _refuse_missing(source, int(missing[0]), missing.size)
-        wrong = np.flatnonzero((np.trunc(array) != array) | (np.abs(array) >= 2.0**63))
+        missing = np.isnan(array)
+        whole = (np.trunc(array) == array) & (np.abs(array) < 2.0**63)
+        wrong = np.flatnonzero(~(whole | missing))
+        if not wrong.size and missing.any():
+            _refuse_missing(source, int(missing.argmax()), int(missing.sum()))
     else:
         wrong = np.flatnonzero(array > np.iinfo(np.int64).max)
     if wrong.size:
@@ -269,12 +273,25 @@ def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _refuse_missing(source: str, row: int, number: int) -> None:
+def _refuse_missing(source: str, row: int, number: int, spelt: str = "") -> NoReturn:
     others = f", nor have {counted(number - 1, 'other')}" if number > 1 else ""
+    as_class = f" (if {spelt} is a class, call it otherwise)" if spelt else ""
     raise InputError(
-        f"{source}: row {row} (counted from 0) has no label{others}: fill it in, or drop it and "
-        "its sample, as X[y.notna()], y[y.notna()] of pandas, adata[adata.obs[NAME].notna()] do"
+        f"{source}: row {row} (counted from 0) has no label{others}{as_class}: fill it in, or drop "
+        f"it and its sample, as {_without(source, spelt)}"
     )
+
+
+def _without(source: str, spelt: str) -> str:
+    """What leaves rows without a label out, of a column of a table or of arrays."""
+    origin = Origin.of(source) if ":" in source else None
+    if origin is None or origin.key is None or not origin.path.name.lower().endswith(TABLES):
+        return "X[y.notna()], y[y.notna()] of pandas, adata[adata.obs[NAME].notna()] do"
+    table = read_columns(origin)
+    read = table.in_pandas(*([f"na_values=[{spelt!r}]"] if spelt else []))
+    written = f"{origin.path.name.partition('.')[0]}_labelled.csv"
+    index = "" if table.index else ", index=False"
+    return f"{read}.dropna(subset=[{origin.key!r}]).to_csv({written!r}{index}) does"
 
 
 def _is_code(label: str) -> bool:
@@ -282,9 +299,18 @@ def _is_code(label: str) -> bool:
     return len(label) > 1 and label[0] == "0" and label.isdigit()
 
 
-def _numbers_or_text(labels: list[str]) -> NDArray[Any]:
-    """Return labels as float64 where all are numbers, else as text without outer blanks."""
+def _numbers_or_text(labels: list[str], source: str) -> NDArray[Any]:
+    """Return labels as float64 where all are numbers, else as text without outer blanks.
+
+    NaN stands for numbers that are absent; InputError if others are.
+    """
     stripped = [label.strip() for label in labels]
+    absent = [row for row, label in enumerate(stripped) if is_no_label(label)]
+    if absent:
+        others = [label for label in stripped if not is_no_label(label)]
+        if not others or any(map(_is_code, others)) or not all(map(is_number, others)):
+            _refuse_missing(source, absent[0], len(absent), stripped[absent[0]])
+        return np.array([float("nan" if is_no_label(label) else label) for label in stripped])
     if not stripped or any(map(_is_code, stripped)) or not all(map(is_number, stripped)):
         return np.array(stripped, dtype=np.str_)
     numbers = np.array(stripped, dtype=np.float64)

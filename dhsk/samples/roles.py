@@ -12,7 +12,7 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.samples.dates import said_of, time_order, way_of
-from dhsk.samples.dialect import is_missing
+from dhsk.samples.dialect import is_no_label
 from dhsk.samples.format import FILLED, LABELS, SHOWN
 from dhsk.samples.kinds import (
     FEWEST_GROUPS,
@@ -136,19 +136,12 @@ class Roles:
     def unlabelled(self) -> bool:
         """Whether labels are absent, rather than a class such as None."""
         values = [] if self.label is None else self.more[self.label]
-        return any(v.strip() == "" if isinstance(v, str) else is_gap(v) for v in values)
+        return any(is_no_label(v) if isinstance(v, str) else is_gap(v) for v in values)
 
     @property
     def order(self) -> int:
         """Order of the dates that rows follow, see `time_order`."""
         return next(filter(None, (time_order(self.more[name]) for name in self.own)), 0)
-
-    @property
-    def doubtful(self) -> list[str]:
-        """Labels such as NA, which are taken for a class; people call one None."""
-        values = [] if self.label is None else self.more[self.label]
-        words = {v.strip() for v in values if isinstance(v, str) and is_missing(v)}
-        return sorted(word for word in words if word and word.lower() != "none")
 
     @property
     def measured(self) -> bool:
@@ -234,8 +227,6 @@ class Roles:
             yield "groups", f"{self.group}: {STAY_TOGETHER}"
         if self.unlabelled:
             yield "gaps", f"rows without {self.label}: leave them out first"
-        if self.doubtful:
-            yield "gaps", f"{listed(self.doubtful)} in {self.label}: a class, unless left out"
         texts = self.more[self.text] if self.text else []
         if blank := sum(is_gap(text) or not str(text).strip() for text in texts):
             yield "empty", f"{blank:,} of the {len(texts):,} texts looked at: leave them out first"

@@ -125,6 +125,10 @@ def test_unusable_labels_are_refused(y, message):
 BAD_FILES = {
     "blank line": ("y.txt", "a\n\nb\n", r"y\.txt: row 1 .* has no label"),
     "empty cell": ("y.csv:b", "a,b\n1,2\n2,\n3,2\n", "row 1 .* has no label"),
+    "NA": ("y.csv:b", "a,b\n1,u\n2,NA\n3,v\n", r"no label \(if NA is a class, call it otherwise"),
+    "line to leave it out": ("y.csv:b", "a,b\n1,u\n2,NA\n3,v\n", r"\.dropna\(subset=\['b'\]\)"),
+    "NA in numbers": ("y.csv:b", "a,b\n1,1\n2,NA\n3,2\n", "row 1 .* has no label: fill it in"),
+    "NA in measurements": ("y.csv:b", "a,b\n1,NA\n2,2\n3,1.5\n", "row 2 .* holds 1.5, but clas"),
     "no column": ("y.csv:c", "a,b\n1,2\n", "no column 'c': its columns are a, b"),
     "which column": ("y.csv", "a,b\n1,2\n", r"has 2 columns: .*y\.csv:NAME \(a, b\)"),
     "short row": ("y.csv:b", "a,b\n1,2\n1\n", "row 1 .* has only 1 fields"),
