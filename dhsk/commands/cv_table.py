@@ -89,17 +89,30 @@ def _print_rare(result: Results) -> None:
     """Print how many samples of the small classes are found, and what the largest alone gives."""
     tested, repeats = result.tested_counts, result.repeats
     share = max(tested) / sum(tested)
-    if result.scoring != "accuracy" or share <= _MOST_OF_ONE:
-        return
-    *rare, (_, _, largest) = sorted(
+    found = sorted(
         (sum(row) / repeats, row[k] / repeats, result.class_names[k])
         for k, row in enumerate(result.confusion)
         if any(row)
     )
-    parts = [f"{name}: {found:,.0f} of {of:,.0f}" for of, found, name in rare[:_MOST_NAMED]]
+    if result.scoring != "accuracy" or share <= _MOST_OF_ONE:
+        _print_unfound([(name, of) for of, right, name in found if not right], result)
+        return
+    *rare, (_, _, largest) = found
+    parts = [f"{name}: {right:,.0f} of {of:,.0f}" for of, right, name in rare[:_MOST_NAMED]]
     more = ", ..." if len(rare) > _MOST_NAMED else ""
     own = f"{', '.join(parts)}{more} are found by {result.best.brief}; " if rare else ""
     say_wrapped("rare:   ", f'{own}always "{largest}" is right for {share:.3f}')
+
+
+def _print_unfound(classes: list[tuple[str, float]], result: Results) -> None:
+    """Print the classes of which no sample is found, and how many they have."""
+    if classes:
+        own = ", ".join(f"{name} ({of:,.0f})" for name, of in classes[:_MOST_NAMED])
+        more = ", ..." if len(classes) > _MOST_NAMED else ""
+        which = f"{len(classes)} of {len(result.class_names)} classes ({own}{more})"
+        weighted = (result.settings or {}).get("class_weight") is not None
+        way = "" if weighted else " (--class-weight balanced trains for them)"
+        say_wrapped("beware: ", f"no sample of {which} is found by {result.best.brief}{way}")
 
 
 def _print_few_samples(result: Results) -> None:

@@ -61,7 +61,14 @@ def test_rare_classes_are_told_beside_an_accuracy(run: Any, counts: Any) -> None
     assert told == [
         'rare:   bad: 10 of 12 are found by cosine, C = 9; always "ok" is right for 0.900'
     ]
-    assert "rare:" not in run(*words, "3.txt", "--out", "3")[1]
+    out = " ".join(run(*words, "3.txt", "--out", "3")[1].split())
+    assert "rare:" not in out
+    assert (
+        "beware: no sample of 1 of 3 classes (other (18)) is found by cosine, C = 9 "
+        "(--class-weight balanced trains for them)"
+    ) in out
+    weighted = run(*words, "3.txt", "--class-weight", "other=1.01", "--out", "w")[1]
+    assert "classes (other (18)) is found by cosine, C = 9\n" in weighted
     assert "rare:" not in run(*words, "2.txt", "--scoring", "f1_macro", "--out", "f")[1]
 
 
