@@ -28,7 +28,7 @@ from dhsk.kernels import GaussianKernel, Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_any, save_model
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.problem import Problem, sample_factors
+from dhsk.models.problem import ClassWeight, Problem, sample_factors
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, open_samples, read_labels
@@ -184,7 +184,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         C: Any = 1.0 if is_auto(self.C) else self.C
         bound = LARGEST_C if np.isinf(C) else float(C)  # `SVC` takes an infinite one
         settings = {"C": bound, "tol": float(self.tol), **self._sigmoid_folds}
-        problem = make_problem(y, sample_weights, self.class_weight, **settings)
+        problem = make_problem(y, sample_weights, self._class_weights(y), **settings)
         problem = replace(problem, most_steps=self._most_steps)
         kept = None if journal is None else parse_place("journal", journal)
         run = replace(self._run(report), journal=kept, scratch=scratch_in(kept))
@@ -209,6 +209,10 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         if doubt is not None:
             warn(doubt)
         return self
+
+    def _class_weights(self, y: NDArray[Any]) -> ClassWeight:  # noqa: ARG002
+        """Class weights for labels, (N,)."""
+        return self.class_weight
 
     def _complaint(self, model: Model) -> str | None:
         """That a fit did not converge, and what helps; None if it did."""

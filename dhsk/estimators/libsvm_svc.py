@@ -19,7 +19,7 @@ from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels.base import chosen_parameter
 from dhsk.models.exact import SvcModel
-from dhsk.models.problem import Problem, weights_of_classes
+from dhsk.models.problem import ClassWeight, Problem, class_factors, weights_of_classes
 from dhsk.objects.places import Place
 from dhsk.samples import Samples
 from dhsk.samples.weighted import MapName
@@ -168,13 +168,21 @@ class SVC(DropIn, ExactClassifier):
         if np.inf != self.C:
             super()._check_bound()
 
+    def _class_weights(self, y: NDArray[Any]) -> ClassWeight:
+        """As in scikit-learn, "balanced" counts all samples, those of weight 0 too."""
+        self._weights_of_fit: ClassWeight = self.class_weight
+        if isinstance(self.class_weight, str):
+            factors = class_factors(self.class_weight, y).tolist()
+            self._weights_of_fit = dict(zip(y.tolist(), factors, strict=True))
+        return self._weights_of_fit
+
     def _complaint(self, model: SvcModel) -> str | None:
         complaint = super()._complaint(model)
         return None if complaint is None else terminated_early(self.max_iter, complaint)
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
         model = super()._train(problem, samples, row_map, run)
-        weights = weights_of_classes(self.class_weight, problem)
+        weights = weights_of_classes(vars(self).pop("_weights_of_fit"), problem)
         own = {"class_weights": weights.tolist(), "sparse": self._sparse}
         return replace(model, notes={**model.notes, **own})
 

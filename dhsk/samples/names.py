@@ -168,7 +168,10 @@ def _like(missing: Sequence[str], unknown: Sequence[str]) -> str:
 
 
 def is_it(name: str, names: Iterable[str]) -> str:
-    """Question whether another name is meant, in brackets; empty if none is nearly the same."""
+    """Question whether another name is meant, or several, in brackets; empty if none is near."""
+    names = list(names)
+    if "," in name and {part.strip() for part in name.split(",")} <= set(names):
+        return " (these are several: give each by itself)"
     near = _nearest(name, names)
     return "" if near is None else f" (is it {shown(near)}?)"
 

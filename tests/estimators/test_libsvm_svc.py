@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -312,3 +312,15 @@ def test_verbose_shows_bars(capsys: pytest.CaptureFixture[str]) -> None:
         assert model._shows(seen.append) == seen.append
         shown.append(model.fit(*digits(2, 20)))
     assert capsys.readouterr().out == ""
+
+
+def test_balanced_weights_count_all_samples_as_scikit_learn_does() -> None:
+    """Those of weight 0, and of a negative weight, too: as of a bootstrap sample."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, weights = StandardScaler().fit_transform(X), np.ones(len(y))
+    weights[np.flatnonzero(y == 1)[60:]], weights[3] = 0, -1
+    given: Any = {"class_weight": "balanced", "tol": TOL}
+    ours = dhsk.SVC(**given).fit(X, y, sample_weight=weights)
+    theirs = SVC(**given).fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(ours.class_weight_, theirs.class_weight_)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=CLOSE)

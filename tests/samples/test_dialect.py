@@ -272,3 +272,5 @@ def test_ids_need_a_table(tmp_path):
         open_samples(tmp_path / "x.csv", id_column="k")
     with pytest.raises(InputError, match=r"no column 'A' \(is it 'a'\?\): its columns are a, b"):
         open_samples(tmp_path / "x.csv", id_column="A")
+    with pytest.raises(InputError, match=r"no column 'a, b' \(these are several: give each by its"):
+        open_samples(tmp_path / "x.csv", drop_columns=["a, b"])
