@@ -170,6 +170,9 @@ _OF_SCIKIT_LEARN = {
     "KernelPCA": "HeatKernelPCA",
     "KernelRidge": "HeatKernelRidge",
     "LinearSVC": "SVC(kernel='linear')",
+    "LinearSVR": "SVR(kernel='linear')",
+    "NuSVC": "SVC",
+    "NuSVR": "SVR",
     "Nystroem": "NystromFeatures",
     "cross_val_score": "cross_validate",
 }

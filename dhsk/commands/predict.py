@@ -22,6 +22,7 @@ from dhsk.commands.inputs import (
     open_samples_of,
     own_label_column,
 )
+from dhsk.commands.known_labels import KnownLabels
 from dhsk.commands.labelled import read_labels_of
 from dhsk.commands.options import KERNELS, Cluster, labels_option, out_option, shared_options
 from dhsk.commands.parameters import PlaceParameter
@@ -167,7 +168,9 @@ def predict(
         line = _training_of(loaded, table, exact=isinstance(loaded, SvcModel))
         raise InputError(f"{model} has no probabilities: train one that has by {line}")
     opened = _samples_for(loaded, model, samples, labels, table)
-    truth = None if labels is None else _comparable(labels, opened, loaded, table)
+    known = None
+    if labels is not None:
+        known = KnownLabels(_comparable(labels, opened, loaded, table), loaded.classes)
     column = target.column(samples, opened.shape[0])
     memory = cluster.limit
     shown = _Table(loaded, columns)
@@ -186,12 +189,12 @@ def predict(
             show_progress() as progress,
         ):
             options = Run(memory, client, report=progress)
-            right = _write_predictions(shown, opened, places, truth, options)
+            _write_predictions(shown, opened, places, known, options)
     except OthersPendingError:
         say(f"this part is done: the one that ends last writes {target.out}")
         return
-    if truth is not None:
-        say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
+    if known is not None:
+        known.say()
     target.say(samples)
 
 
@@ -323,23 +326,20 @@ def _write_predictions(
     table: _Table,
     samples: Samples,
     places: tuple[Place | None, NewColumn | None],
-    truth: NDArray[Any] | None,
+    known: KnownLabels | None,
     run: Run,
-) -> int:
-    """Write a table, a column or both; return how many labels are right, 0 without true ones."""
+) -> None:
+    """Write a table, a column or both; count what is right."""
     out, column = places
     codes: list[NDArray[np.int32]] = []
-    right = first = 0
     with closing(_written_rows(table, samples, out, run)) as found:
         for predicted in found:
             if column is not None:
                 codes.append(table.model.classes.searchsorted(predicted).astype(np.int32))
-            if truth is not None:
-                right += int((predicted == truth[first : first + len(predicted)]).sum())
-            first += len(predicted)
+            if known is not None:
+                known.add(predicted)
     if column is not None:
         column.write(np.concatenate(codes), table.model.classes)
-    return right
 
 
 def _written_rows(

@@ -155,6 +155,11 @@ def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
     has predictions, decisions and probabilities; the samples are empty. An unknown name, or a
     scorer that fails on these classes, raises an InputError.
     """
+    if isinstance(scoring, list | tuple | set | dict):
+        raise InputError(
+            "scoring is one scorer, by which the best candidate is chosen, but "
+            f"{len(scoring)} were given: others can be computed from result.out_of_fold()"
+        )
     name, key = _names_of(scoring)
     try:
         scorer = get_scorer(scoring)

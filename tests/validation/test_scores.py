@@ -92,6 +92,7 @@ def test_classes_that_were_not_trained_on_get_no_votes() -> None:
     ("scoring", "classes", "message"),
     [
         ("acuracy", [0, 1], "scoring 'acuracy' is not known; some that are: accuracy"),
+        (["accuracy", "roc_auc"], [0, 1], "scoring is one scorer, .* but 2 were given"),
         (
             "roc_auc",
             [0, 1, 2],
