@@ -12,6 +12,7 @@ from dhsk.errors import InputError
 from dhsk.samples.format import SHOWN, SamplesFile, value_notes
 from dhsk.samples.gaps import codes_in
 from dhsk.samples.kinds import (
+    is_gap,
     names_features,
     number_of,
     rows_of_lists,
@@ -137,7 +138,9 @@ def _as_numbers(table: Table, found: Roles) -> str:
         return ""
     kept = f".dropna(subset={[found.label]!r})" if found.unlabelled else ""
     ways = [f"table = {table.in_pandas()}{kept}"]
-    ways += [f"table = pandas.get_dummies(table, columns={words!r})"] if words else []
+    gaps = any(is_gap(value) for name in words for value in found.more[name])
+    own = f"columns={words!r}{', dummy_na=True' if gaps else ''}"
+    ways += [f"table = pandas.get_dummies(table, {own})"] if words else []
     index = "" if table.index else ", index=False"
     return "; ".join([*ways, f"table.to_csv('{_numbers_file(table)}'{index})"])
 

@@ -342,6 +342,8 @@ def test_words_dates_and_numbers_of_rows_are_told_apart(run: Any, inside: None) 
     assert "  dates    day: left out; write days since the first\n" in out
     assert "get_dummies(table, columns=['region'])" in out
     assert "day'" not in out
+    table.assign(region=["n", "s", None] * 100).to_csv("gap.csv", index=False)
+    assert "get_dummies(table, columns=['region'], dummy_na=True)" in run("info", "gap.csv")[1]
     table.drop(columns=["day", "region"]).to_csv("coded.csv", index=False)
     out = run("info", "coded.csv")[1]
     assert "  labels   perhaps left\n" in out  # the only one of two numbers
