@@ -182,7 +182,7 @@ class SVC(DropIn, ExactClassifier):
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
         model = super()._train(problem, samples, row_map, run)
-        weights = weights_of_classes(vars(self).pop("_weights_of_fit"), problem)
+        weights = weights_of_classes(self.__dict__.pop("_weights_of_fit"), problem)
         own = {"class_weights": weights.tolist(), "sparse": self._sparse}
         return replace(model, notes={**model.notes, **own})
 
