@@ -109,10 +109,10 @@ def _print_unfound(classes: list[tuple[str, float]], result: Results) -> None:
     if classes:
         own = ", ".join(f"{name} ({of:,.0f})" for name, of in classes[:_MOST_NAMED])
         more = ", ..." if len(classes) > _MOST_NAMED else ""
-        which = f"{len(classes)} of {len(result.class_names)} classes ({own}{more})"
+        which = f"{len(classes)} of {len(result.class_names)} classes: {own}{more}"
         weighted = (result.settings or {}).get("class_weight") is not None
-        way = "" if weighted else " (--class-weight balanced trains for them)"
-        say_wrapped("beware: ", f"no sample of {which} is found by {result.best.brief}{way}")
+        way = "" if weighted else "; --class-weight balanced weighs them more"
+        say_wrapped("beware: ", f"{result.best.brief} has a recall of 0 for {which}{way}")
 
 
 def _print_few_samples(result: Results) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.commands.console import print_table, say
+from dhsk.models.problem import coded
 
 _SHOWN: Final = 30
 """Most classes that the table has."""
@@ -23,24 +24,21 @@ class KnownLabels:
     """
 
     def __init__(self, labels: NDArray[Any], classes: NDArray[Any]) -> None:
-        self._classes = np.union1d(classes, labels)
-        self._labels = self._codes(labels)
+        self._classes, codes = coded(np.concatenate([classes, labels]))
+        self._labels = codes[len(classes) :]
         self._done = 0
         self._of, self._taken, self._right = np.zeros((3, len(self._classes)), np.int64)
-
-    def _codes(self, labels: NDArray[Any]) -> NDArray[np.int64]:
-        return np.searchsorted(self._classes, labels)
 
     def add(self, predicted: NDArray[Any]) -> None:
         """Count the predictions of the next samples."""
         known = self._labels[self._done : self._done + len(predicted)]
-        found = self._codes(predicted)
+        found = np.searchsorted(self._classes, predicted)
         self._of += self._counted(known)
         self._taken += self._counted(found)
         self._right += self._counted(known[known == found])
         self._done += len(predicted)
 
-    def _counted(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _counted(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         return np.bincount(codes, minlength=len(self._classes))
 
     def say(self) -> None:

@@ -172,8 +172,9 @@ class SVC(DropIn, ExactClassifier):
         """As in scikit-learn, "balanced" counts all samples, those of weight 0 too."""
         self._weights_of_fit: ClassWeight = self.class_weight
         if isinstance(self.class_weight, str):
-            factors = class_factors(self.class_weight, y).tolist()
-            self._weights_of_fit = dict(zip(y.tolist(), factors, strict=True))
+            classes, first = np.unique(y, return_index=True)
+            factors = class_factors(self.class_weight, y)[first]
+            self._weights_of_fit = dict(zip(classes.tolist(), factors.tolist(), strict=True))
         return self._weights_of_fit
 
     def _complaint(self, model: SvcModel) -> str | None:

@@ -33,7 +33,7 @@ from dhsk.results.columns import SCALED, Row
 from dhsk.samples import Samples
 from dhsk.samples.looks import has_few_zeros
 from dhsk.samples.scan import in_blocks
-from dhsk.samples.weighted import least_frequency
+from dhsk.samples.weighted import document_frequencies, least_frequency
 from dhsk.units import format_bytes
 from dhsk.validation.engine import CvOptions
 from dhsk.validation.grid import Grid
@@ -151,9 +151,10 @@ def baselines_of(
     if not isinstance(X, np.ndarray) and X.nnz and X.data.min() < 0:
         return Baselines(left_out=("all are for counts, and some values are below 0",))
     tests = [test.tolist() for _, test in grid.folds]
-    least = 0 if isinstance(X, np.ndarray) else least_frequency(square)
+    least = least_frequency(square)
+    kept = document_frequencies(square, grid.weights.T > 0) >= least if least else None
     key = digest_of(X, least, grid.y, grid.weights, sklearn.__version__, grid.scoring.key, tests)
-    data = MethodData(X, grid.classes[grid.y], grid.weights, least)
+    data = MethodData(X, grid.classes[grid.y], grid.weights, kept)
     at_once = min(options.resources.workers, options.room // need)
     tried: list[Baseline] = []
     left_out: list[str] = []

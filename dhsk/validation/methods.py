@@ -223,16 +223,13 @@ class MethodData:
     """(N,)."""
     weights: Floats
     """Weights of the samples by fold, (folds, N); 0 of those that it does not train on."""
-    least: int = 0
-    """Samples of the training part in which a feature of a fold is not zero, at least."""
+    kept: NDArray[np.bool_] | None = None
+    """Features of each fold, (folds, dim); None for all."""
 
     def rows(self, members: Indices, fold: int) -> Any:
-        """Some samples, without features that are rare in the training part of a fold."""
+        """Some samples, with the features of a fold."""
         rows = self.X[members]
-        if not self.least:
-            return rows
-        present = self.X[self.train(fold)].indices
-        return rows[:, np.bincount(present, minlength=rows.shape[1]) >= self.least]
+        return rows if self.kept is None else rows[:, self.kept[fold]]
 
     def train(self, fold: int) -> Indices:
         """Samples that a fold trains on, each once."""

@@ -64,11 +64,11 @@ def test_rare_classes_are_told_beside_an_accuracy(run: Any, counts: Any) -> None
     out = " ".join(run(*words, "3.txt", "--out", "3")[1].split())
     assert "rare:" not in out
     assert (
-        "beware: no sample of 1 of 3 classes (other (18)) is found by cosine, C = 9 "
-        "(--class-weight balanced trains for them)"
+        "beware: cosine, C = 9 has a recall of 0 for 1 of 3 classes: other (18); "
+        "--class-weight balanced weighs them more"
     ) in out
     weighted = run(*words, "3.txt", "--class-weight", "other=1.01", "--out", "w")[1]
-    assert "classes (other (18)) is found by cosine, C = 9\n" in weighted
+    assert "has a recall of 0 for 1 of 3 classes: other (18)\n" in weighted
     assert "rare:" not in run(*words, "2.txt", "--scoring", "f1_macro", "--out", "f")[1]
 
 
