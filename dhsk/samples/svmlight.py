@@ -123,7 +123,7 @@ def _describe(origin: Origin) -> SamplesFile:
     if not (classes % 1).any():
         return replace(found, rows=rows)
     read = f"X, y = sklearn.datasets.load_svmlight_file({str(origin.path)!r})"
-    fit = f"{read}; dhsk.HeatKernelRidge().fit(X, y) in Python"
+    fit = f"{read}; dhsk.HeatKernelRidge(alpha=0.1).fit(X, y) in Python"
     return replace(found, rows=rows, python=[fit])
 
 

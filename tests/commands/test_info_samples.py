@@ -241,8 +241,8 @@ def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> N
     frame.to_csv("words.csv", index=False)
     out = run("info", "words.csv")[1]
     assert "words    place: left out, but pandas.get_dummies(table, columns=['place'])" in out
-    *_, ridge, encode = out.splitlines()
-    assert "; dhsk.HeatKernelRidge().fit(" not in ridge
+    *_, encode, ridge = out.splitlines()
+    assert "; dhsk.Heat" not in ridge  # columns are scaled first
     exec(ridge[8:].removesuffix(" in Python"), {"pandas": pd, "dhsk": dhsk, "sklearn": sklearn})
     line, then = encode[8:].split(" in Python, then ")
     exec(line, {"pandas": pd})
@@ -255,14 +255,19 @@ def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> N
         out = run("info", name)[1]
         assert "labels   perhaps target, numbers: a regression, in Python" in out
         *_, ridge, directions = out.splitlines()
-        assert "StandardScaler(), dhsk.HeatKernelRidge(kernel='gaussian')).fit(" in ridge
-        assert "dhsk.HeatKernelRidge(sphere_map='projective')).fit(" in directions
+        assert "Scaler(), dhsk.HeatGaussianProcessRegressor(kernel='gaussian')).fit(" in ridge
+        assert "dhsk.HeatGaussianProcessRegressor(sphere_map='projective')).fit(" in directions
         for line in (ridge, directions):
             code = line[8:].removesuffix(" in Python")
             exec(code, {"pandas": pd, "dhsk": dhsk, "sklearn": sklearn})
     counts = pd.DataFrame(np.random.default_rng(0).poisson(3.0, (60, 4)), columns=list("abcd"))
-    counts.assign(target=x.sum(axis=1)).to_csv("c.csv", index=False)
-    assert "; dhsk.HeatKernelRidge().fit(" in run("info", "c.csv")[1]
+    counts = counts.assign(target=x.sum(axis=1))
+    for times, model in ((1, "GaussianProcessRegressor()"), (40, "KernelRidge(alpha=0.1)")):
+        pd.concat([counts] * times).to_csv("c.csv", index=False)
+        assert f"; dhsk.Heat{model}.fit(" in run("info", "c.csv")[1]
+    pd.concat([frame] * 40).to_csv("t.csv", index=False)
+    ridge = run("info", "t.csv")[1].splitlines()[-2]
+    assert "dhsk.HeatKernelRidge(alpha=0.1, kernel='gaussian')).fit(" in ridge
 
 
 def test_a_warning_is_printed_once(run: Any, here: None) -> None:
