@@ -12,6 +12,7 @@ from dhsk.commands.reading import Reading
 from dhsk.errors import InputError, warn
 from dhsk.gram import GramMatrix
 from dhsk.samples import Samples
+from dhsk.samples.base import as_read
 from dhsk.samples.csv_tables import TableSamples
 from dhsk.samples.dialect import is_number
 from dhsk.samples.labels import Labels, labels_of_rows, read_labels
@@ -48,6 +49,7 @@ def read_labels_of(
         raise InputError(f"{error}. {_transposed(opened, table.id_column)}") from error
     if isinstance(opened, Samples) and others is not None:
         if opened.each_id() is not None:
+            _refuse_lost_zeros(opened, others)
             _warn_of_others(opened, others, labels)
         else:
             _warn_of_counted(opened, others)
@@ -77,7 +79,7 @@ def weights_of_labels(given: str | None, y: Labels) -> Any:
 def _named(samples: Samples, others: Table, own: str | None) -> tuple[list[str], str] | None:
     """Names of samples, and the column of another table that has them; None if it has none."""
     if samples.each_id() is None:
-        rows: Table | None = getattr(samples, "table", None)
+        rows: Table | None = getattr(as_read(samples), "table", None)
         column = None if rows is None else _shared_names(samples, rows, others)
         return None if rows is None or column is None else (list(_texts_of(rows, column)), column)
     column = own if own in others.names else _column_of_names(samples, others)
@@ -132,6 +134,23 @@ def _warn_of_others(samples: Samples, others: Table, labels: str) -> None:
         f"{samples.source} ({other!r}, but {first!r}): they are taken row by row, so make sure "
         "that both have the same order"
     )
+
+
+def _refuse_lost_zeros(samples: Samples, others: Table) -> None:
+    """Refuse numbers that name samples but for leading zeros, which spreadsheets leave out."""
+    names = list(_names_of(samples))
+    bare = [name.lstrip("0") for name in names]
+    for column in others.names if all(map(str.isdecimal, names)) else ():
+        values = list(_texts_of(others, column))
+        found = [value.lstrip("0") for value in values]
+        named = len(set(found)) == len(found) and set(bare) <= set(found)
+        if named and found != bare and all(map(str.isdecimal, values)):
+            other = values[found.index(bare[0])]
+            raise InputError(
+                f"column {column} of {others.origin.path} names the samples of {samples.source} "
+                f"with other leading zeros ({other!r} is {names[0]!r}), in another order: write "
+                "the names alike, as text"
+            )
 
 
 def _warn_of_counted(samples: Samples, others: Table) -> None:

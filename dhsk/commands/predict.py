@@ -70,7 +70,7 @@ REPLACE: Final = option(
 )
 
 
-_OTHERS: Final = (*ARROW, ".npy", ".npz", ".h5ad", ".jsonl", ".xlsx")
+_OTHERS: Final = (*ARROW, ".npy", ".npz", ".h5ad", ".jsonl", ".xlsx", ".tsv", ".gz", ".zst")
 """Formats that the table of predictions is not in."""
 
 

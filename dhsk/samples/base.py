@@ -139,6 +139,13 @@ class WrappedSamples(Samples):
         return self.samples.ids(rows)
 
 
+def as_read(samples: Samples) -> Samples:
+    """Samples without what changes their blocks: those of a file have its table."""
+    while isinstance(samples, WrappedSamples):
+        samples = samples.samples
+    return samples
+
+
 class SeenRows:
     """Hashes of `n` rows at their first reading, four bytes per row.
 

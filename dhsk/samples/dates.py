@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from dhsk.errors import warn
-from dhsk.samples.base import Samples
+from dhsk.samples.base import Samples, as_read
 from dhsk.samples.dialect import is_missing
 from dhsk.samples.names import shown
 
@@ -87,7 +87,7 @@ def order_of(samples: Samples) -> tuple[str, int] | None:
 
     These are a column that is no feature, in the first rows of a table, or the names of samples.
     """
-    table: Any = getattr(samples, "table", None)
+    table: Any = getattr(as_read(samples), "table", None)
     for name, values in {} if table is None else table.head(most=_LOOKED_AT).items():
         order = 0 if name in (samples.feature_names or ()) else time_order(values)
         if order:

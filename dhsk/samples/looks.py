@@ -337,6 +337,12 @@ def differ_in_depth(rows: Rows) -> bool:
     return bool(high > _DEPTHS * low)
 
 
+def may_be_measured(rows: Rows) -> bool:
+    """Whether rows may be a table of measurements, in whole numbers too, as well as of counts."""
+    few = isinstance(rows, np.ndarray) and rows.shape[1] < EMBEDDED
+    return few and bool(np.isfinite(rows).all()) and not _same(_totals(rows))
+
+
 def have_one_norm(rows: Rows) -> bool:
     """Whether rows seem to have one length, as unit vectors have."""
     squared: Any = rows * rows  # entry by entry

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Rows, blocks
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.samples.base import Samples, csr_block, flat_shape
 from dhsk.samples.format import Asked, Format, SamplesFile, described
 from dhsk.samples.paths import Origin, packed
@@ -41,7 +41,7 @@ def _open(origin: Origin, asked: Asked) -> SvmlightSamples:
     """Open an svmlight file, and read it once for its shape.
 
     `n_features` is None for the largest index, as the file does not record it. Indices count from
-    1, unless an index 0 occurs.
+    1, unless an index 0 occurs: of new samples that is told, where it could be otherwise.
     """
     origin.refuse_key("the labels stand in the file itself")
     source, n_features = str(origin), asked.n_features
@@ -57,6 +57,11 @@ def _open(origin: Origin, asked: Asked) -> SvmlightSamples:
     dim = highest + 1 - base if nnz else 0
     if n_features is not None and n_features < dim:
         raise InputError(f"{source} has {dim} features, but only {n_features} are expected")
+    if base and n_features is not None and highest < n_features:
+        warn(
+            f"{source} has indices from {lowest} to {highest}: they are taken to count from 1. If "
+            "those of the training samples count from 0, write 0:0 after the label of a row"
+        )
     indptr = np.cumsum(np.concatenate(lengths))
     shape = flat_shape(source, (len(indptr) - 1, n_features or dim))
     return SvmlightSamples(source, shape, origin, base, nnz=nnz, indptr=indptr)

@@ -369,7 +369,7 @@ class Halving:
 
     def _check(self, samples: Samples) -> Check:
         """Check of all rows, so that none is refused after the rounds."""
-        if self.maps.learnt == MAP_OF[SCALED]:
+        if self.maps.learnt == MAP_OF[SCALED] and not self.maps.plain:
             return refuse_infinite
         kernel = HeatKernel.at_scale(samples.shape[1], 1.0)
         sphere_map = check_kernels([kernel], [samples], self.maps.fixed)

@@ -19,8 +19,9 @@ from dhsk.samples.looks import (
     first_rows,
     has_few_zeros,
     map_by_looks,
+    may_be_measured,
 )
-from dhsk.samples.weighted import LEARNT, TFIDF, MapName, fixed_map, parse_map_name
+from dhsk.samples.weighted import LEARNT, SCALED, TFIDF, MapName, fixed_map, parse_map_name
 from dhsk.validation.disk import DiskNeed, disk_need
 from dhsk.validation.engine import CvOptions, Engine, TriedKernel
 from dhsk.validation.exact import ExactEngine
@@ -61,15 +62,17 @@ class Maps:
         """Check the name of the map; InputError if it cannot be used with the input.
 
         A `default` search tries tf-idf of texts too, and of sparse counts whose totals differ as
-        those of texts do, and log-ratios of few dense compositions.
-        Columns of other units are scaled, and of embeddings directions are taken.
+        those of texts do, log-ratios of few dense compositions, and scaled columns of tables that
+        may be measurements. Columns that surely have other units are scaled alone, and of
+        embeddings directions are taken.
         """
         if sphere_map is None and default:
             sphere_map = map_by_looks(square) if isinstance(square, Samples) else None
         if sphere_map is None and default:
             texts = isinstance(square, Samples) and _of_words(square)
             ratios = isinstance(square, Samples) and _few_compositions(square)
-            learnt = TFIDF if texts else None
+            table = isinstance(square, Samples) and _is_table(square)
+            learnt = TFIDF if texts else SCALED if table else None
             return cls(None, plain=True, learnt=learnt, unasked=texts or ratios, ratios=ratios)
         both = isinstance(sphere_map, str) and sphere_map == "auto"
         name = None if sphere_map is None or both else parse_map_name(sphere_map)
@@ -82,6 +85,11 @@ class Maps:
         ratios = both and isinstance(square, Samples) and has_few_zeros(square)
         plain = name not in LEARNT
         return cls(fixed_map(name) if plain else None, plain, learnt, ratios=ratios)
+
+
+def _is_table(samples: Samples) -> bool:
+    """Whether samples may be measurements, such as ages and grades, that are whole numbers."""
+    return samples.vectorizer is None and may_be_measured(first_rows(samples))
 
 
 def _of_words(samples: Samples) -> bool:
@@ -154,7 +162,8 @@ def make_runs(
     if maps.learnt:
         assert isinstance(square, Samples)  # `Maps.of` has seen to it
         weighted = WeightedEngine(square, grid, make, told, maps.learnt)
-        own = beside(weighted.samples, fixed_map(maps.learnt))
+        kernels = kernels_on if maps.learnt == SCALED else beside
+        own = kernels(weighted.samples, fixed_map(maps.learnt))
         weighed, others = _divided(own, maps.learnt)
         prefix = prefix_under(maps.learnt)
         plain = plain if maps.plain else others

@@ -184,8 +184,9 @@ def test_model_of_low_rank_predicts(run: Any, cv: Any, digits: Any) -> None:
     assert run("predict", "o/model.dhsk", "t.npy", "--out", "p.csv")[0] == DONE
     assert run("predict", "o", "t.npy", "--out", "q.csv")[0] == DONE
     assert Path("q.csv").read_text() == Path("p.csv").read_text()
-    code, _, err = run("predict", "o", "t.npy", "--out", "q.npy")
-    assert (code, "call it .csv" in err) == (BAD_INPUT, True)
+    for suffix in ("npy", "csv.gz", "tsv"):
+        code, _, err = run("predict", "o", "t.npy", "--out", f"q.{suffix}")
+        assert (code, "call it .csv" in err) == (BAD_INPUT, True)
     Path("o/model.dhsk").unlink()
     code, _, err = run("predict", "o", "t.npy", "--out", "q.csv")
     assert (code, "o has no model: run dhsk cv with --model" in err) == (BAD_INPUT, True)

@@ -103,6 +103,40 @@ def test_true_labels_of_predictions(run: Run) -> None:
     assert f"{right} of 40 labels are right" in out
 
 
+def test_columns_in_another_order_keep_their_names(run: Run) -> None:
+    """Of new samples whose columns are put in order, labels are still taken by names."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((40, 3)), columns=list("abc"))
+    table.insert(0, "patient", NAMES)
+    table.to_csv("x.csv", index=False)
+    table[["patient", "c", "b", "a"]].to_csv("turned.csv", index=False)
+    pd.DataFrame({"patient": NAMES, "status": LABELS}).sample(frac=1, random_state=0).to_csv(
+        "y.csv", index=False
+    )
+    model(run, "x.csv --drop-column patient --labels y.csv:status")
+    said = []
+    for name in ("x.csv", "turned.csv"):
+        words = f"predict m {name} --drop-column patient --labels y.csv:status --out p.csv"
+        code, out, err = run(*words.split())
+        assert (code, "taken by column patient" in err) == (DONE, True), err
+        said += [line for line in out.splitlines() if "labels are right" in line]
+    assert len(set(said)) == 1
+
+
+def test_names_without_their_zeros(run: Run) -> None:
+    """A spreadsheet makes 1 of 001: labels in another order are refused, in the same not."""
+    write_samples([f"{k:03}" for k in range(40)])
+    labels = labels_of([str(k) for k in range(40)], "sample")
+    labels.to_csv("y.csv")
+    words = f"train x.csv --id-column SampleID --labels y.csv:status {LINEAR} --out m".split()
+    assert run(*words)[0] == DONE
+    labels.sample(frac=1, random_state=0).to_csv("y.csv")
+    code, _, err = run(*words[:-1], "other")
+    assert code == BAD_INPUT
+    assert "column sample of y.csv names the samples of x.csv with other leading zeros" in err
+    assert "('0' is '000'), in another order" in err
+
+
 def test_names_that_are_missing_or_twice(run: Run) -> None:
     """What has no label, or two, is named with how many there are."""
     write_samples(NAMES)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dhsk.errors import InputError, SamplesChangedError
+from dhsk.errors import InputError, InputWarning, SamplesChangedError
 from dhsk.samples import open_samples, scan
 from dhsk.samples.readers import FORMATS
 
@@ -263,11 +263,16 @@ def test_columns_can_be_dropped(tmp_path):
 def test_svmlight_dimension_can_be_given(tmp_path):
     """A test set that lacks the last features gets the dimension of its training set."""
     path = one_based_svm(tmp_path)
-    samples = open_samples(path, n_features=10)
+    with pytest.warns(InputWarning, match="from 1 to 7: they are taken to count from 1.* 0:0"):
+        samples = open_samples(path, n_features=10)
     assert samples.shape == (N_SAMPLES, 10)
     assert next(samples.blocks(2)).shape == (2, 10)
     with pytest.raises(InputError, match="7 features, but only 6"):
         open_samples(path, n_features=6)
+    open_samples(path, n_features=7)  # no index is beyond those that count from 1
+    Path(path).write_text("0 0:0 2:24\n")
+    (block,) = open_samples(path, n_features=7).blocks(9)
+    assert block.toarray()[0].tolist() == [0, 0, 24, 0, 0, 0, 0]
 
 
 @pytest.mark.slow(beyond=1)
