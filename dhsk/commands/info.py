@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any, Final
 
 import click
@@ -302,7 +303,7 @@ def _model(path: Place, model: SvcModel | LowRankModel, made: str) -> Descriptio
         ("on disk", format_bytes(size)),
     ]
     following = [
-        f"dhsk predict {path} {'TEXTS' if model.vectorizer else 'SAMPLES'} --out FILE",
+        f"dhsk predict {quote(str(path))} {'TEXTS' if model.vectorizer else 'SAMPLES'} --out FILE",
         f"{made}.predict(X) in Python",
     ]
     facts = {

@@ -351,7 +351,8 @@ def _written_rows(
         yield from (labels for labels, _ in found)
         return
     names = samples.each_id()
-    with written(out, "w", newline="", encoding="utf-8") as file:
+    # Names may hold half of a pair of UTF-16, which JSON allows.
+    with written(out, "w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         writer = csv.writer(file)
         writer.writerow(table.header if names is None else ["id", *table.header])
         for labels, beside in found:

@@ -86,7 +86,7 @@ class ArrowTable(Table):
             last = first + batch.num_rows
             rows = [row - first for row in wanted if first <= row < last]
             for name, column in zip(self.names, batch.columns, strict=True):
-                found[name] += column.take(rows).to_pylist() if rows else []
+                found[name] += [column[row].as_py() for row in rows]
             first = last
             if not wanted or first > wanted[-1]:
                 break
@@ -147,7 +147,7 @@ def _kind(dtype: Any) -> str:
         dtype = dtype.value_type
     if kinds.is_integer(dtype) or kinds.is_floating(dtype) or kinds.is_boolean(dtype):
         return "number"
-    if kinds.is_string(dtype) or kinds.is_large_string(dtype):
+    if kinds.is_string(dtype) or kinds.is_large_string(dtype) or str(dtype) == "string_view":
         return "text"
     lists = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
     if any(is_list(dtype) for is_list in lists) and _kind(dtype.value_type) == "number":

@@ -1,5 +1,6 @@
 """What a value of a table is, or a column: a gap, a number and how it is written, or groups."""
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -103,7 +104,10 @@ def are_numbers(values: list[Any]) -> bool:
 
 def number_of(value: Any) -> float:
     """Value as a number; 0 for what is none."""
-    return float((value_of(value) or 0.0) if isinstance(value, str) else value)
+    try:
+        return float((value_of(value) or 0.0) if isinstance(value, str) else value)
+    except OverflowError:  # whole numbers of JSON have any length
+        return math.inf
 
 
 def is_numeric(value: Any) -> bool:

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -294,6 +295,12 @@ def _without(source: str, spelt: str) -> str:
     return f"{read}.dropna(subset=[{origin.key!r}]).to_csv({written!r}{index}) does"
 
 
+def _has_wells(labels: Set[str]) -> bool:
+    """Whether a name of a well, as 1E1, would be the same number as another label."""
+    times = Counter(map(float, labels))
+    return any(times[float(label)] > 1 for label in labels if "e" in label.lower())
+
+
 def _is_code(label: str) -> bool:
     """Whether a label begins with a zero that a number would lose, such as 007."""
     return len(label) > 1 and label[0] == "0" and label.isdigit()
@@ -316,4 +323,5 @@ def _numbers_or_text(labels: list[str], source: str) -> NDArray[Any]:
     numbers = np.array(stripped, dtype=np.float64)
     # Neighbours of 16 digits and more are one float64, and would be one class.
     merges = np.isfinite(numbers).all() and np.abs(numbers).max() >= 2.0**53
+    merges = merges or _has_wells(set(stripped))
     return np.array(stripped, dtype=np.str_) if merges else numbers

@@ -11,6 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 import dhsk
 from dhsk.errors import InputError
 from dhsk.samples import arrow
+from dhsk.samples.paths import Origin
+from dhsk.samples.readers import describe
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
@@ -135,6 +137,14 @@ def test_files_of_pandas_are_read(tmp_path: Path, frame: pd.DataFrame) -> None:
         np.testing.assert_array_equal(
             stacked(dhsk.open_samples(tmp_path / name), 20), own.to_numpy(np.float64)
         )
+
+
+def test_views_of_strings_are_texts(tmp_path: Path) -> None:
+    """Those that polars writes."""
+    texts = pa.array(["red cat", "red dog sits"], pa.string_view())
+    feather.write_feather(pa.table({"text": texts, "y": [1, 2]}), tmp_path / "t.feather")
+    assert dhsk.open_samples(f"{tmp_path / 't.feather'}:text").shape == (2, 4)
+    assert ("texts", "text") in describe(Origin.of(tmp_path / "t.feather")).rows
 
 
 def test_what_is_wrong_is_said(file: Path, frame: pd.DataFrame) -> None:

@@ -204,9 +204,11 @@ def test_underscored_labels_stay_apart(tmp_path):
 
 
 def test_codes_keep_their_zeros(tmp_path):
-    """007 and 7 are two classes; 0 and -0.5e1 are numbers as ever."""
+    """007 and 7 are two classes, 1E1 and 10 too; 0 and -0.5e1 are numbers as ever."""
     (tmp_path / "y.txt").write_text("007\n10\n7\n")
     assert read_labels(tmp_path / "y.txt", 3).tolist() == ["007", "10", "7"]
+    (tmp_path / "w.txt").write_text("1E1\n10\n1e2\n")
+    assert read_labels(tmp_path / "w.txt", 3).tolist() == ["1E1", "10", "1e2"]
     (tmp_path / "n.txt").write_text("0\n-0.5e1\n0.0\n10\n")
     assert read_labels(tmp_path / "n.txt", 4).tolist() == [0, -5, 0, 10]
 
