@@ -79,6 +79,7 @@ def _solve(
         if c % chain:
             scale_into_box(sign, boxes[c - 1], box, (b[c - 1], f[c - 1]), (b[c], f[c]))
             settle(b[c], *bounds)
+        violation = np.inf
         for _ in range(1 + polishes):
             done = _climb(K, diagonal, sign, bounds, (b[part], f[part]), tols[0], chunk)
             if done == chunk:
@@ -89,11 +90,16 @@ def _solve(
             if violation <= max(tols[0], least):
                 break
         if tols[1] > 0.0:
-            most = min(more * steps, chunk)
+            most, before = min(more * steps, chunk), b[c].copy()
             done = _climb(K, diagonal, sign, bounds, (b[part], f[part]), tols[1], most)
             if done == chunk:
                 return False, b, found
             steps += done
+            # Violations rise and fall on the way, and the limit may end it anywhere.
+            if judge(sign, box, b[c], f[c])[0] > max(tols[0], violation):
+                assign(b[c], before)
+                assign(f[c], sign)
+                subtract_products(K, b[part], f[part])
         assign(found[c, :5], certificate(sign, box, b[c], f[c]))
         found[c, 5] = steps
     return True, b, found

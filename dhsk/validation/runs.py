@@ -162,6 +162,8 @@ def make_runs(
     if maps.learnt:
         assert isinstance(square, Samples)  # `Maps.of` has seen to it
         weighted = WeightedEngine(square, grid, make, told, maps.learnt)
+        if not maps.plain:  # or they are refused
+            weighted.warn()
         kernels = kernels_on if maps.learnt == SCALED else beside
         own = kernels(weighted.samples, fixed_map(maps.learnt))
         weighed, others = _divided(own, maps.learnt)

@@ -46,13 +46,16 @@ class WeightedEngine:
         self._samples = samples
         self._grid = grid
         used = np.vstack([grid.weights, grid.all_weights]).T > 0
-        counted = GappedSamples(samples)
-        self._weights = LEARNT[name].learn(counted, used)
-        counted.warn()
+        self._counted = GappedSamples(samples)
+        self._weights = LEARNT[name].learn(self._counted, used)
         self._name = name
         self._make = make
         self._told = told
         self._engines: list[Engine] = []
+
+    def warn(self) -> None:
+        """Warn of gaps, where means stand."""
+        self._counted.warn()
 
     @property
     def samples(self) -> Samples:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dhsk
 from dhsk.solvers import small
 from dhsk.solvers.problems import make_pairs
 from dhsk.solvers.sources import ArraySource
@@ -46,3 +47,14 @@ def test_many_steps_are_left_to_newton_steps(monkeypatch: pytest.MonkeyPatch) ->
     (pair, *_) = make_pairs(Y, FOLDS, [3.0])
     block = ArraySource(K).block(pair.members)
     assert small.fits_of_small(block, pair.dual, (1e-3, 0.0), (3, 4), 1.0) is None
+
+
+@pytest.mark.parametrize(("seed", "n", "dim"), [(51, 100, 5), (54, 60, 3)])
+def test_steps_to_the_finer_tolerance_lose_nothing(seed: int, n: int, dim: int) -> None:
+    """Their limit may end them above the tolerance that was reached: that state is taken then."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, dim))
+    y = rows[:, 0] + rng.normal(size=n) > 0
+    model = dhsk.SVC(kernel="linear").fit(rows, y)
+    assert model.converged_
+    assert model.kkt_violation_ <= model.tol

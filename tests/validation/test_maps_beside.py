@@ -66,19 +66,25 @@ def among_zeros(X: Any) -> Any:
     return csr_array(hstack([csr_array(X), csr_array((n, width - dim))]))
 
 
+SCALED = {"scaled gaussian", "scaled linear"}
+
+
 @pytest.mark.parametrize(
     ("change", "tried"),
     [
-        (lambda X: X, {"heat", "cosine", "clr cosine"}),
+        (lambda X: X, {"heat", "cosine", "clr cosine", *SCALED}),
         (lambda X: X / X.sum(axis=1, keepdims=True), {"heat", "cosine", "linear", "clr cosine"}),
         (csr_array, {"heat", "cosine", "clr cosine"}),
         (among_zeros, {"heat", "cosine", "tf-idf cosine"}),
-        (lambda X: X + 0.5, {"heat", "cosine", "linear"}),
+        (lambda X: X + 0.5, {"heat", "cosine", "linear", *SCALED}),
     ],
     ids=["depths differ", "proportions", "sparse", "few entries", "not whole"],
 )
 def test_few_dense_compositions_are_tried_unasked(change: Any, tried: set[str]) -> None:
-    """With the cosine alone, which no other kernel of theirs is far from."""
+    """With the cosine alone, which no other kernel of theirs is far from.
+
+    Tables that may be measurements, as those of other totals, have scaled columns tried too.
+    """
     X, y = counts()
     found = dhsk.cross_validate(change(X), y, cv=2, out=NO_METHODS)
     assert families(found) == tried
@@ -90,7 +96,18 @@ def test_many_samples_are_not_tried_unasked(monkeypatch: pytest.MonkeyPatch) -> 
     """They would take a kernel more on all of them."""
     monkeypatch.setattr("dhsk.validation.runs.FEW", 90)
     X, y = counts()
-    assert families(dhsk.cross_validate(X, y, cv=2, out=NO_METHODS)) == {"heat", "cosine"}
+    assert families(dhsk.cross_validate(X, y, cv=2, out=NO_METHODS)) == {"heat", "cosine", *SCALED}
+
+
+def test_whole_numbers_of_other_units_are_scaled_too() -> None:
+    """Ages and grades may be counts, to the eye: the folds decide, and here for scaled columns."""
+    rng = np.random.default_rng(0)
+    lows, highs = np.array([[20, 90, 150, 150], [80, 180, 300, 400]])
+    X = rng.integers(lows, highs, (200, 4))
+    y = (X[:, 0] - 50) / 15 + (X[:, 1] - 135) / 25 + rng.normal(0, 0.5, 200) > 0
+    found = dhsk.cross_validate(X, y, cv=3, out=NO_METHODS)
+    assert families(found) == {"heat", "cosine", "linear", *SCALED}
+    assert found.best_["kernel"].startswith("scaled ")
 
 
 def test_what_seems_to_be_compositions() -> None:
