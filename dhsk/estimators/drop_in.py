@@ -6,7 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
-from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
+from sklearn.utils import (
+    Tags,
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
@@ -139,6 +145,8 @@ class DropIn(HeatEstimator):
         fits = options.get("reset", True)
         if self._is_function:
             found = self._compared(X, options.get("y"), fits=fits)
+            if options.get("y_numeric"):
+                assert_all_finite(np.asarray(found[1], np.float64), input_name="y")
         elif self.kernel == PRECOMPUTED:
             if issparse(X):
                 raise TypeError("Sparse precomputed kernels are not supported.")

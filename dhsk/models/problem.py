@@ -97,7 +97,7 @@ def weights_of_classes(class_weight: ClassWeight, problem: Problem) -> Floats:
 
 
 def sample_factors(sample_weight: Any, n: int) -> Floats:
-    """Sample weights, (n,), by default 1, read-only.
+    """Sample weights, (n,), by default 1, or of one number, read-only.
 
     Raises InputError unless they are finite numbers, none of them negative and not all 0.
     """
@@ -107,6 +107,8 @@ def sample_factors(sample_weight: Any, n: int) -> Floats:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (ValueError, TypeError) as error:
         raise InputError(f"sample_weight must be numbers: {error}") from error
+    if not weights.shape:  # scikit-learn takes one number for all
+        weights = np.broadcast_to(weights, n)
     if weights.shape != (n,):
         raise InputError(f"sample_weight has shape {weights.shape}, but it must be ({n},)")
     bad = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))

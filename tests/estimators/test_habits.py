@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.metrics.pairwise import rbf_kernel
 
 import dhsk
 from dhsk.errors import InputError, InputWarning
@@ -30,7 +31,13 @@ def test_samples_far_from_0_are_warned_of(wine: Any, recwarn: pytest.WarningsRec
 
 @pytest.mark.parametrize(
     "estimator",
-    [dhsk.SVR(), dhsk.HeatKernelRidge(), dhsk.HeatGaussianProcessRegressor(), dhsk.NystromRidge()],
+    [
+        dhsk.SVR(),
+        dhsk.SVR(kernel=rbf_kernel),
+        dhsk.HeatKernelRidge(),
+        dhsk.HeatGaussianProcessRegressor(),
+        dhsk.NystromRidge(),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("gaps", [[3], range(40)])

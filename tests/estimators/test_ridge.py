@@ -319,6 +319,13 @@ def test_rows_off_the_sphere_are_refused(data: Any) -> None:
         HeatKernelRidge(sphere_map="identity").fit(rows, data[1])
 
 
+def test_one_weight_for_all(data: Any) -> None:
+    """As scikit-learn's takes it: twice the weight is half of alpha."""
+    weighted = HeatKernelRidge(1.0).fit(data[0], data[1], 2.0)
+    halved = HeatKernelRidge(0.5).fit(data[0], data[1])
+    np.testing.assert_allclose(weighted.predict(data[0]), halved.predict(data[0]), atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("weights", "match"),
     [
