@@ -358,9 +358,9 @@ def test_words_dates_and_numbers_of_rows_are_told_apart(run: Any, inside: None) 
     table["nr"] = rng.permutation(10**6)[:300]
     table.drop(columns="household").to_csv("named.csv", index=False)
     assert "  ids      nr\n" in run("info", "named.csv")[1]
-    safe, encode = run("info", "s.csv")[1].splitlines()[-2:]  # words may tell the labels
-    assert safe.startswith("next:   dhsk cv s.csv --labels s.csv:left")
-    assert "--drop-column region" in safe
+    encode, without = run("info", "s.csv")[1].splitlines()[-2:]
+    assert without.startswith("or:     dhsk cv s.csv --labels s.csv:left")
+    assert "--drop-column region" in without
     exec(encode[8:].split(" in Python")[0], {"pandas": pd})
     assert {"region_n", "region_s"} < set(pd.read_csv("s_numbers.csv"))
 
