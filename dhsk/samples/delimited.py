@@ -4,7 +4,7 @@
 """
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import NoReturn, TextIO
@@ -20,7 +20,7 @@ from dhsk.samples.dialect import (
     with_point,
 )
 from dhsk.samples.names import shown
-from dhsk.samples.paths import Origin, packed
+from dhsk.samples.paths import Origin, TextError, packed
 from dhsk.samples.tables import HEAD, RUN, Table, in_runs
 
 TABLES = packed(".csv", ".tsv", ".dat", ".data")
@@ -32,9 +32,9 @@ class CsvTable(Table):
 
     has_header: bool
 
-    def records(self, *, strict: bool = False) -> Iterator[list[str]]:
+    def records(self) -> Iterator[list[str]]:
         """Fields of each row below the header, see `read_records`."""
-        return read_records(self.origin, int(self.has_header), strict=strict)
+        return read_records(self.origin, int(self.has_header))
 
     @property
     def delimiter(self) -> str:
@@ -96,41 +96,42 @@ class CsvTable(Table):
 
     def _quoted(self, name: str, position: int) -> Iterator[str]:
         """Values of a column whose texts may hold the delimiter in quotes."""
-        row = 0
-        try:
-            for record in self.records(strict=True):
-                if len(record) != len(self.names):
-                    raise InputError(
-                        f"{self.place(name, row)} has {len(record)} fields, but the first row has "
-                        f"{len(self.names)}: quote texts that contain the delimiter, as pandas' "
-                        "to_csv does, or give the texts as .jsonl"
-                    )
-                yield record[position]
-                row += 1
-        except InputError as error:
-            if isinstance(error.__cause__, csv.Error):
+        for row, record in enumerate(self.records()):
+            if len(record) != len(self.names):
                 raise InputError(
-                    f"{self.place(name, row)} has a quotation mark that does not enclose a "
-                    f"whole field ({error.__cause__}): quote such texts, as pandas' to_csv "
-                    "does, or give the texts as .jsonl"
-                ) from error
-            raise
+                    f"{self.place(name, row)} has {len(record)} fields, but the first row has "
+                    f"{len(self.names)}: quote texts that contain the delimiter, as pandas' "
+                    "to_csv does, or give the texts as .jsonl"
+                )
+            yield record[position]
 
 
-def read_records(origin: Origin, skip: int = 0, *, strict: bool = False) -> Iterator[list[str]]:
-    """Yield the fields of each nonblank line, after the first `skip`; `strict` as in `dialect`.
+def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
+    """Yield the fields of each nonblank line, after the first `skip`.
 
     Comments above the table are left out, and rows without any value below it; a name of the first
     column that is missing is "", and decimal commas are points.
     """
     with origin.reading(), origin.open_text() as text:
         begin = _opening(text, origin)
-        reader = records_of(chain(begin.lines, text), begin.delimiter, strict=strict)
-        records = (record for record in reader if record)
+        records = _nonblank(chain(begin.lines, text), begin)
         if begin.decimal_commas:
             records = (list(map(with_point, record)) for record in records)
         first = [["", *next(records)]] if begin.lacks_name else []
         yield from islice(chain(first, _without_end(records)), skip, None)
+
+
+def _nonblank(lines: Iterable[str], begin: Opening) -> Iterator[list[str]]:
+    """Records of a table; TextError for a quotation mark by which one takes in other rows."""
+    try:
+        yield from filter(None, records_of(lines, begin.delimiter))
+    except csv.Error as error:
+        above, reason = error.args
+        raise TextError(
+            f"has a quotation mark in line {begin.n_comments + above + 1} that is not closed, or "
+            f"does not enclose a whole field ({reason}): remove it, or quote the field and double "
+            "the marks in it, as pandas' to_csv does"
+        ) from error
 
 
 def _without_end(records: Iterator[list[str]]) -> Iterator[list[str]]:

@@ -115,21 +115,23 @@ def has_thousands(field: str, delimiter: str) -> bool:
     return found and (delimiter == "," or not has_decimal_comma(field))
 
 
-def records_of(
-    lines: Iterable[str], delimiter: str, *, strict: bool = False
-) -> Iterator[list[str]]:
+def records_of(lines: Iterable[str], delimiter: str, *, strict: bool = True) -> Iterator[list[str]]:
     """Parse lines; blanks after a delimiter are skipped, so that a quote may follow them.
 
-    With `strict`, a quotation mark that does not enclose a whole field is a `csv.Error`. Fields may
-    have up to `LONGEST` characters; the limit of Python's csv, which is that of the process, is
-    raised only while a record is parsed.
+    With `strict`, a quotation mark that begins a field and does not enclose it is a `csv.Error`:
+    the number of lines above the record, and the reason. Fields may have up to `LONGEST`
+    characters; the limit of Python's csv, which is that of the process, is raised only while a
+    record is parsed.
     """
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
     while True:
+        above = reader.line_num
         with _LIMIT:  # another thread would restore it, or keep the raised one for the former
             before = csv.field_size_limit(LONGEST)
             try:
                 record = next(reader, None)
+            except csv.Error as error:
+                raise csv.Error(above, str(error)) from error
             finally:
                 csv.field_size_limit(before)
         if record is None:
@@ -245,7 +247,7 @@ def _delimiter_of(lines: Sequence[str], own: str) -> str:
 def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     """Records of the first lines; the last may be cut within quotes."""
     try:
-        found = [record for record in records_of(lines, delimiter) if record]
+        found = [record for record in records_of(lines, delimiter, strict=False) if record]
     except csv.Error:
         return []
     is_cut = len(found) > LOOKED_AT or sum(line.count('"') for line in lines) % 2

@@ -41,8 +41,8 @@ _MOST_NAMES = 1000
 _ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")  # of format 3, and 2
 
 
-class _NotUtf8Error(ValueError):
-    """Text in another encoding; says what it is, and the way out."""
+class TextError(ValueError):
+    """Text that cannot be read; says what it is, and the way out."""
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def reading(name: str) -> Iterator[None]:
                 f"{name} cannot be read ({os.strerror(error.errno)}): make it readable, or give "
                 "another file"
             ) from error
-        if isinstance(error, _NotUtf8Error):
+        if isinstance(error, TextError):
             raise InputError(f"{name} {error}") from error
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{name} cannot be read, is it complete? ({reason})") from error
@@ -168,7 +168,7 @@ class Origin:
                         raise
                     own, stem = self.path.name, self.path.name.partition(".")[0]
                     new = f"{stem}_utf8{self.suffix}"
-                    raise _NotUtf8Error(
+                    raise TextError(
                         f"is not UTF-8 text (byte {error.object[error.start]:#x}): save it as "
                         f"UTF-8, as open({new!r}, 'w', encoding='utf-8').write(open({own!r}, "
                         "encoding=ENCODING).read()) does in Python; ENCODING is 'cp1252' for most "

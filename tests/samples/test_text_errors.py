@@ -202,3 +202,37 @@ def test_nan_in_text_is_left_to_the_scan(tmp_path):
     (tmp_path / "x.csv").write_text("1,2\n3,nan\n")
     with pytest.raises(InputError, match=r"x\.csv: row 1, column 1 .* holds nan"):
         scan(open_samples(tmp_path / "x.csv"), "projective")
+
+
+def _of_three(ends):
+    rows = (f"{k},{k % 5},{k % 7},{end}" for k, end in enumerate(ends))
+    return "\n".join(["a,b,c,label", *rows]) + "\n"
+
+
+UNCLOSED = {
+    "one near the end": [*["cat", "dog", "emu"] * 5, '"cat', *["dog", "emu"] * 4],
+    "two in the middle": [*["cat"] * 30, '"dog', "dog", '"emu', *["emu"] * 30],
+    "an inch": ["cat"] * 8 + ['5" pipe', '"5"" pipe"', '"a\nb"', '"cat', "emu"],
+}
+
+
+@pytest.mark.parametrize(
+    ("ends", "line"), [*zip(UNCLOSED.values(), (17, 32, 14), strict=True)], ids=UNCLOSED
+)
+def test_a_quotation_mark_that_is_not_closed_swallows_no_rows(ends, line, tmp_path):
+    """Marks within a field, doubled ones and line ends in quotes are none of these."""
+    path = tmp_path / "x.csv"
+    path.write_text(_of_three(ends))
+    told = rf"x\.csv has a quotation mark in line {line} that is not closed"
+    with pytest.raises(InputError, match=told):
+        open_samples(path, drop_columns=["label"])
+    with pytest.raises(InputError, match=told):
+        read_labels(f"{path}:label", len(ends))
+
+
+def test_quotation_marks_within_fields_are_read(tmp_path):
+    """As Python's csv and pandas write and read them."""
+    path = tmp_path / "x.csv"
+    path.write_text(_of_three(['5" pipe', '"5"" pipe"', '"a\nb"', "emu"]))
+    assert open_samples(path, drop_columns=["label"]).shape == (4, 3)
+    assert read_labels(f"{path}:label", 4).tolist() == ['5" pipe', '5" pipe', "a\nb", "emu"]
