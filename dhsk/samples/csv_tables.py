@@ -6,7 +6,7 @@ before 3.1 does not, and lets a message name the cell in error.
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -28,6 +28,7 @@ from dhsk.samples.dialect import (
     AS_WRITTEN,
     Numbering,
     has_decimal_comma,
+    has_decimal_point,
     has_thousands,
     is_missing,
     is_number,
@@ -78,9 +79,10 @@ class TableSamples(Samples):
 
     def samples(self) -> Iterator[list[float]]:
         """Yield the features of each sample, after checking that all are numbers, or gaps."""
-        for row, record in enumerate(self.table.records()):
-            if len(record) != len(self.table.names):
-                self.table.refuse_width(row, record)
+        for row, written in enumerate(self.table.records()):
+            if len(written) != len(self.table.names):
+                self.table.refuse_width(row, written)
+            record = self._with_points(written, row) if self.table.commas else written
             try:
                 if "_" in "".join(record) and not all(is_number(record[c]) for c in self.kept):
                     raise ValueError("an underscore, which Python takes in a number")
@@ -91,6 +93,17 @@ class TableSamples(Samples):
                 if len(values) < len(found):
                     self._refuse_text(record, row)
             yield values
+
+    def _with_points(self, record: list[str], row: int) -> list[str]:
+        """Numbers with points for decimal commas; refuse what has a decimal point already."""
+        for column in self.kept:
+            if column in self.table.commas and has_decimal_point(value := record[column]):
+                raise InputError(
+                    f"{self.source}: row {row} (counted from 0) holds {shown(value)} in column "
+                    f"{shown(self.table.names[column])}, a decimal point, but others are commas: "
+                    "write all numbers alike"
+                )
+        return self.table.as_numbers(record)
 
     def _refuse_text(self, record: list[str], row: int) -> NoReturn:
         """Refuse what is no number, with the other columns that have such in the first rows."""
@@ -113,7 +126,8 @@ class TableSamples(Samples):
 
     def _as_gap(self, column: int, value: str) -> str:
         """Words for a value that may stand for a gap: others of the column are numbers."""
-        values = [record[column] for record in islice(self.table.records(), _SEARCHED)]
+        rows = map(self.table.as_numbers, islice(self.table.records(), _SEARCHED))
+        values = [record[column] for record in rows]
         numbers = sum(number_or_gap(one) is not None for one in values)
         if 2 * numbers <= len(values):
             return ""
@@ -122,7 +136,8 @@ class TableSamples(Samples):
 
     def _wrong(self, record: list[str], row: int) -> dict[int, tuple[int, str]]:
         """First row and value that is no number of each such column, by this row and the first."""
-        rows = chain(enumerate(islice(self.table.records(), _SEARCHED)), [(row, record)])
+        first = map(self.table.as_numbers, islice(self.table.records(), _SEARCHED))
+        rows = chain(enumerate(first), [(row, record)])
         found: dict[int, tuple[int, str]] = {}
         for place, fields in rows:
             for column in self.kept if len(fields) == len(self.table.names) else ():
@@ -227,7 +242,7 @@ def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
 
 def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> None:
     names = [samples.table.names[c] for c in samples.kept]
-    _warn_of_points(samples.table)
+    _warn_of_points(samples.table, names)
     warn_of_twins(samples.source, samples.table.names, samples.kept)
     if asked is None and samples.has_header and all(map(is_number, names)):
         warn(samples.how_begun())
@@ -240,18 +255,22 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
         )
 
 
-def _warn_of_points(table: CsvTable) -> None:
-    """Warn of numbers such as 1.070 beside 917 where commas do not divide the fields."""
+def _warn_of_points(table: CsvTable, names: Collection[str]) -> None:
+    """Warn of numbers such as 1.070 beside 917, or beside decimal commas."""
     begin, found = opening_in(table.origin), []
-    if begin.delimiter == "," or begin.decimal_commas:
+    if begin.delimiter == ",":
         return
     for name, values in table.head().items():
+        if name not in names:
+            continue
         dotted = [value for value in values if "." in value]
         whole = [value for value in values if value.strip().isdecimal()]
-        if whole and len(dotted) > 1 and all(map(may_have_points, dotted)):
-            found.append(f"{shown(name)} ({dotted[0].strip()}, {whole[0].strip()})")
+        beside = whole or begin.commas
+        if beside and len(dotted) > 1 and all(map(may_have_points, dotted)):
+            some = ", ".join(value.strip() for value in [dotted[0], *whole[:1]])
+            found.append(f"{shown(name)} ({some})")
     if found:
-        way = table.in_pandas("thousands='.'")
+        way = table.in_pandas(*([] if begin.points else ["thousands='.'"]))
         warn(
             f"{table.origin}: points are read as decimal points in {first_of(found)}: if they "
             f"separate thousands, leave them out, as {way}.to_csv('{_points_file(table)}'"
@@ -283,7 +302,7 @@ def _labels(origin: Origin, asked: Asked) -> list[str]:
 
 def _describe(origin: Origin) -> SamplesFile:
     table = read_columns(origin)
-    _warn_of_points(table)
+    _warn_of_points(table, table.names)
     warn_of_twins(str(origin), table.names, range(len(table.names)))
     number, gapped = 0, set[str]()
     for number, record in enumerate(table.records(), 1):  # noqa: B007

@@ -18,6 +18,7 @@ from dhsk.samples.dialect import (
     opening_of,
     records_of,
     with_point,
+    with_points,
 )
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin, TextError, packed
@@ -31,10 +32,16 @@ class CsvTable(Table):
     """The columns of a table; without a header, names are column numbers, counted from 0."""
 
     has_header: bool
+    commas: frozenset[int] = frozenset()
+    """Columns whose numbers may have decimal commas."""
 
     def records(self) -> Iterator[list[str]]:
-        """Fields of each row below the header, see `read_records`."""
+        """Fields of each row below the header, as written, see `read_records`."""
         return read_records(self.origin, int(self.has_header))
+
+    def as_numbers(self, record: list[str]) -> list[str]:
+        """A row with decimal points for decimal commas."""
+        return with_points(record, self.commas)
 
     @property
     def delimiter(self) -> str:
@@ -60,7 +67,7 @@ class CsvTable(Table):
             *([] if sep == "," else [f"sep={sep!r}"]),
             *([f"skiprows={begin.n_comments}"] if begin.n_comments else []),
             *([] if self.has_header else ["header=None"]),
-            *(["decimal=','"] if begin.decimal_commas else []),
+            *(["decimal=','"] if begin.commas else []),
             *(["thousands='.'"] if begin.points else []),
             *(["index_col=0"] if self.index and not begin.lacks_name else []),
         ]
@@ -69,7 +76,7 @@ class CsvTable(Table):
     def head(self, stride: int = RUN, most: int = HEAD) -> dict[str, list[str]]:
         """Fields of each column in some rows that are whole, see `Table.head`."""
         some = islice(in_runs(self.records(), stride), most)
-        rows = [row for row in some if len(row) == len(self.names)]
+        rows = [self.as_numbers(row) for row in some if len(row) == len(self.names)]
         return dict(zip(self.names, map(list, zip(*rows, strict=True)), strict=False))
 
     def refuse_width(self, row: int, record: list[str]) -> NoReturn:
@@ -85,7 +92,7 @@ class CsvTable(Table):
         """Yield the texts of a column; InputError if all are numbers."""
         only_numbers, row, position = True, -1, self.position(name)
         for row, text in enumerate(self._quoted(name, position)):  # noqa: B007
-            only_numbers = only_numbers and is_number(text)
+            only_numbers = only_numbers and is_number(with_point(text))
             yield text
         if only_numbers and row >= 0:
             path = self.origin.path
@@ -110,13 +117,11 @@ def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
     """Yield the fields of each nonblank line, after the first `skip`.
 
     Comments above the table are left out, and rows without any value below it; a name of the first
-    column that is missing is "", and decimal commas are points.
+    column that is missing is "".
     """
     with origin.reading(), origin.open_text() as text:
         begin = _opening(text, origin)
         records = _nonblank(chain(begin.lines, text), begin)
-        if begin.decimal_commas:
-            records = (list(map(with_point, record)) for record in records)
         first = [["", *next(records)]] if begin.lacks_name else []
         yield from islice(chain(first, _without_end(records)), skip, None)
 
@@ -162,12 +167,13 @@ def read_columns(origin: Origin, header: bool | None = None) -> CsvTable:
     rows = list(islice(read_records(origin), LOOKED_AT + 1))
     if not rows:
         raise InputError(f"{origin.path} is empty: it has no rows")
-    first = rows[0]
+    begin, first = opening_in(origin), rows[0]
+    commas, rows = begin.commas, [with_points(row, begin.commas) for row in rows]
     if not (is_header(rows) if header is None else header):
-        return CsvTable(origin, tuple(map(str, range(len(first)))), has_header=False)
+        return CsvTable(origin, tuple(map(str, range(len(first)))), has_header=False, commas=commas)
     names = tuple(name.strip() or nameless(column) for column, name in enumerate(first))
-    index = nameless(0) if opening_in(origin).lacks_name or _has_index(rows) else None
-    return CsvTable(origin, names, index=index, has_header=True)
+    index = nameless(0) if begin.lacks_name or _has_index(rows) else None
+    return CsvTable(origin, names, index=index, has_header=True, commas=commas)
 
 
 def _has_index(rows: Sequence[Sequence[str]]) -> bool:

@@ -7,8 +7,8 @@ These rules parse the first rows.
 import csv
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise, zip_longest
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -102,11 +102,23 @@ def may_have_points(field: str) -> bool:
     return _POINTS.fullmatch(field) is not None
 
 
+def has_decimal_point(field: str) -> bool:
+    """Whether a field is a number like 1.5, whose point separates no thousands."""
+    return "." in field and is_number(field) and not may_have_points(field)
+
+
 def with_point(field: str) -> str:
     """A number with a decimal comma, or with points between thousands, as Python reads it."""
     if "," in field and has_decimal_comma(field):
         return field.replace(".", "").replace(",", ".")
     return field.replace(".", "") if "." in field and may_have_points(field) else field
+
+
+def with_points(record: list[str], columns: Collection[int]) -> list[str]:
+    """A row in which numbers of some columns are as `with_point` writes them."""
+    if not columns:
+        return record
+    return [with_point(f) if c in columns else f for c, f in enumerate(record)]
 
 
 def has_thousands(field: str, delimiter: str) -> bool:
@@ -151,8 +163,8 @@ class Opening(NamedTuple):
     delimiter: str
     lacks_name: bool
     """Whether the header has no name for the first column, with the names of rows, see below."""
-    decimal_commas: bool
-    """Whether numbers have a comma for the point: 1,5."""
+    commas: frozenset[int]
+    """Columns whose numbers may have a comma for the point, as some have: 1,5."""
     points: bool
     """Whether points separate thousands too: 1.234,5."""
 
@@ -175,18 +187,41 @@ def opening_of(lines: Sequence[str], own: str) -> Opening:
     kept = lines[n_comments:]
     rows = _parsed(kept, delimiter)
     lacks_name = _lacks_name(rows, 1 + (delimiter == ","))
-    fields = [field for row in rows for field in row]
-    commas = delimiter != "," and _have_decimal_commas(fields)
-    points = commas and any("." in f and with_point(f) != f for f in fields)
+    commas = frozenset[int]() if delimiter == "," else _with_commas(rows[lacks_name:])
+    points = any(
+        "." in f and c in commas and with_point(f) != f for r in rows for c, f in enumerate(r)
+    )
     return Opening(kept, n_comments, delimiter, lacks_name, commas, points)
 
 
-def _have_decimal_commas(fields: Sequence[str]) -> bool:
-    """Whether numbers have commas that separate no thousands, and none has a decimal point."""
-    return any(
+def _with_commas(rows: Sequence[Sequence[str]]) -> frozenset[int]:
+    """Columns that may have decimal commas: none without one, or beside a decimal point.
+
+    Points separate thousands there, so that a column whose numbers all have one, as 1.100, is none.
+    """
+    columns = [
+        [f for f in column if not is_missing(f)] for column in zip_longest(*rows, fillvalue="")
+    ]
+    if any(has_decimal_point(f) for row in rows for f in row) or not any(map(_has_commas, columns)):
+        return frozenset()
+    below = ([f for f in column[1:] if _is_written(f)] for column in columns)
+    return frozenset(
+        c for c, numbers in enumerate(below)
+        if not numbers or any("," in f or f.count(".") != 1 for f in numbers)
+    )  # fmt: skip
+
+
+def _has_commas(column: Sequence[str]) -> bool:
+    """Whether most are numbers, and commas in some separate no thousands."""
+    return 2 * sum(map(_is_written, column)) > len(column) and any(
         has_decimal_comma(f) and (_THOUSANDS.fullmatch(f) is None or f.lstrip("+- ")[0] == "0")
-        for f in fields
-    ) and not any("." in f and is_number(f) and not may_have_points(f) for f in fields)
+        for f in column
+    )
+
+
+def _is_written(field: str) -> bool:
+    """Whether a field is a number, with a comma or a point or points between thousands."""
+    return is_number(field) or has_decimal_comma(field) or may_have_points(field)
 
 
 def _lacks_name(rows: Sequence[Sequence[str]], least: int = 2) -> bool:

@@ -274,3 +274,48 @@ def test_ids_need_a_table(tmp_path):
         open_samples(tmp_path / "x.csv", id_column="A")
     with pytest.raises(InputError, match=r"no column 'a, b' \(these are several: give each by its"):
         open_samples(tmp_path / "x.csv", drop_columns=["a, b"])
+
+
+def _choices(choice, last):
+    """A table of true decimals, each with three digits but in the last of a hundred rows."""
+    rows = [f"p{k};{1 + k % 7}.{101 + k};1.500;{choice if k == 1 else k % 4}" for k in range(99)]
+    return "\n".join(["id;a;b;choice", *rows, f"p99;{last};2.25;1"]) + "\n"
+
+
+def test_a_text_with_a_comma_moves_no_points(tmp_path):
+    """Points of columns without commas are decimal points, and a warning names the columns."""
+    path = tmp_path / "x.csv"
+    path.write_text(_choices("1,2", "1.1"))
+    with pytest.warns(InputWarning, match=r"decimal points in 'a' \(1\.101\), 'b' \(1\.500\): if"):
+        samples = open_samples(path, id_column="id")
+    (block,) = samples.blocks(200)
+    assert block[[1, 99]].tolist() == [[2.102, 1.5, 1.2], [1.1, 2.25, 1]]
+    path.write_text(_choices("x", "1.1"))  # no number: nothing is ambiguous
+    assert open_samples(path, id_column="id", drop_columns=["choice"]).shape == (100, 2)
+
+
+def test_decimal_commas_may_begin_below_the_first_rows(tmp_path):
+    """Where others have them; a decimal point beside them is refused with its row."""
+    path = tmp_path / "x.csv"
+    rows = ["0,5;0;1.200;3"] * 30 + ["0,25;0,125;900;3", "1,5;0,5;12;3.1"]
+    path.write_text("\n".join(["a;b;c;d", *rows[:31]]))
+    with pytest.warns(InputWarning, match=r"decimal points in 'c' \(1\.200, 900\): if they"):
+        (block,) = open_samples(path).blocks(200)
+    assert block[[0, 30]].tolist() == [[0.5, 0, 1.2, 3], [0.25, 0.125, 900, 3]]
+    path.write_text("\n".join(["a;b;c;d", *rows]))
+    with pytest.raises(
+        InputError, match=r"row 31 \(counted from 0\) holds '3\.1' in column 'd', a decimal point"
+    ):
+        open_samples(path)
+
+
+def test_ids_and_labels_are_as_written_beside_decimal_commas(tmp_path):
+    """Names of columns, too; numbers of features alone are read."""
+    path = tmp_path / "x.csv"
+    path.write_text("id;0,5;b;label\n1.001;0,5;0,25;1.100\n1.002;1,5;1.234,5;2,0\n")
+    samples = open_samples(path, id_column="id", drop_columns=["label"])
+    assert samples.feature_names == ("0,5", "b")
+    assert list(samples.ids(9)) == [["1.001", "1.002"]]
+    (block,) = samples.blocks(9)
+    assert block.tolist() == [[0.5, 0.25], [1.5, 1234.5]]
+    assert read_labels(f"{path}:label", 2).tolist() == ["1.100", "2,0"]
