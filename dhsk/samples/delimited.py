@@ -6,7 +6,8 @@
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
+from operator import not_
 from typing import NoReturn, TextIO
 
 from dhsk.errors import InputError
@@ -114,22 +115,23 @@ class CsvTable(Table):
 
 
 def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
-    """Yield the fields of each nonblank line, after the first `skip`.
+    """Yield the fields of each row, after the first `skip`.
 
+    Blank lines are none, but between the values of a single column, where one is absent.
     Comments above the table are left out, and rows without any value below it; a name of the first
     column that is missing is "".
     """
     with origin.reading(), origin.open_text() as text:
         begin = _opening(text, origin)
-        records = _nonblank(chain(begin.lines, text), begin)
+        records = _divided(chain(begin.lines, text), begin)
         first = [["", *next(records)]] if begin.lacks_name else []
         yield from islice(chain(first, _without_end(records)), skip, None)
 
 
-def _nonblank(lines: Iterable[str], begin: Opening) -> Iterator[list[str]]:
-    """Records of a table; TextError for a quotation mark by which one takes in other rows."""
+def _divided(lines: Iterable[str], begin: Opening) -> Iterator[list[str]]:
+    """Records from the first that is not blank; TextError for a quotation mark that is not closed."""
     try:
-        yield from filter(None, records_of(lines, begin.delimiter))
+        yield from dropwhile(not_, records_of(lines, begin.delimiter))
     except csv.Error as error:
         above, reason = error.args
         raise TextError(
@@ -142,13 +144,17 @@ def _nonblank(lines: Iterable[str], begin: Opening) -> Iterator[list[str]]:
 def _without_end(records: Iterator[list[str]]) -> Iterator[list[str]]:
     """Rows up to the last one that has a value: Excel writes ;;; for rows that were emptied."""
     empty: list[list[str]] = []
+    width = 0
     for record in records:
-        if len(record) > 1 and not any(record):
+        width = width or len(record)
+        if not record:  # a value that is absent, where it is the only one of its row
+            empty += [[""]] * (width == 1)
+        elif len(record) > 1 and not any(record):
             empty.append(record)
-            continue
-        yield from empty
-        empty.clear()
-        yield record
+        else:
+            yield from empty
+            empty.clear()
+            yield record
 
 
 def opening_in(origin: Origin) -> Opening:

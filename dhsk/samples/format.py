@@ -5,14 +5,16 @@ A format is a module with a `Format`, and its line in the table `readers.FORMATS
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any, Final, NoReturn
 
 from dhsk.arrays import Rows
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.samples.base import Samples
+from dhsk.samples.dialect import is_number
 from dhsk.samples.looks import first_rows, heavy_column, seems
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
@@ -236,7 +238,10 @@ def describe_arrays(
 
 
 def refuse_header(origin: Origin, lines: Sequence[str], asked: Asked) -> None:
-    """Refuse labels, one a line, whose first line seems to be a header; `asked` says if it is."""
+    """Refuse labels, one a line, whose first line seems to be a header; `asked` says if it is.
+
+    A first line that is not called as labels are, but occurs once, unlike all others, is warned of.
+    """
     if not lines or asked.header is not None or len(lines) != asked.n_samples:
         return
     first, *below = lines
@@ -245,4 +250,11 @@ def refuse_header(origin: Origin, lines: Sequence[str], asked: Asked) -> None:
             f"{origin}: its first line, {shown(first)}, seems to be a header, and then there are "
             f"{len(below):,} labels, not {asked.n_samples:,}: add what is missing, leave the "
             "header out, or give --no-header (header=False) if it is a class"
+        )
+    counts = Counter(line.strip() for line in lines)
+    if not is_number(first) and counts.pop(first.strip()) == 1 < min(counts.values(), default=0):
+        warn(
+            f"{origin}: its first line, {shown(first)}, is taken for a label, but occurs nowhere "
+            "else, unlike every other class: if it is a header, a label is missing below it; if it "
+            "is a class, --no-header (header=False) says so"
         )

@@ -124,6 +124,8 @@ def test_unusable_labels_are_refused(y, message):
 
 BAD_FILES = {
     "blank line": ("y.txt", "a\n\nb\n", r"y\.txt: row 1 .* has no label"),
+    "blank line in a column": ("y.csv", "b\nu\n\nu\n", r"y\.csv: row 1 .* has no label"),
+    "blank line in one named": ("y.csv:b", "b\nu\n\nu\n", r"y\.csv:b: row 1 .* has no label"),
     "empty cell": ("y.csv:b", "a,b\n1,2\n2,\n3,2\n", "row 1 .* has no label"),
     "NA": ("y.csv:b", "a,b\n1,u\n2,NA\n3,v\n", r"no label \(if NA is a class, call it otherwise"),
     "line to leave it out": ("y.csv:b", "a,b\n1,u\n2,NA\n3,v\n", r"\.dropna\(subset=\['b'\]\)"),
@@ -257,6 +259,18 @@ def test_a_header_is_no_class(tmp_path: Path, name: str, file: str) -> None:
         read_labels(path, 10)
     if file == "y.csv":
         assert read_labels(path, 10, header=False).tolist() == [name, *"uvuvuvuvu"]
+
+
+@pytest.mark.parametrize("file", ["y.csv", "y.txt"])
+def test_a_first_line_that_occurs_once_may_be_a_header(tmp_path: Path, file: str) -> None:
+    """Where all other classes occur more often, a warning says that a label may be missing."""
+    path = tmp_path / file
+    path.write_text("species\nu\nv\nv\nu\n\n" if file == "y.csv" else "species\nu\nv\nv\nu\n")
+    with pytest.warns(InputWarning, match=r"'species', is taken for a label, .*: if it is a head"):
+        assert read_labels(path, 5).tolist() == ["species", *"uvvu"]
+    assert len(read_labels(path, 5, header=False)) == 5
+    path.write_text("species\nu\nv\nv\n")  # u is rare, too
+    assert len(read_labels(path, 4)) == 4
 
 
 def test_all_absent_labels_are_counted() -> None:
