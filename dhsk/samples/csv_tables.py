@@ -26,7 +26,6 @@ from dhsk.samples.delimited import (
 )
 from dhsk.samples.dialect import (
     AS_WRITTEN,
-    Numbering,
     has_decimal_comma,
     has_decimal_point,
     has_thousands,
@@ -38,6 +37,7 @@ from dhsk.samples.dialect import (
 from dhsk.samples.format import Asked, Format, SamplesFile, refuse_header
 from dhsk.samples.guesses import describe_table
 from dhsk.samples.names import shown
+from dhsk.samples.numbering import Numbering
 from dhsk.samples.paths import Origin
 from dhsk.samples.refusals import NoNumbersError
 from dhsk.samples.roles import ids_in

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, dropwhile, islice
 from operator import not_
-from typing import NoReturn, TextIO
+from typing import Final, NoReturn, TextIO
 
 from dhsk.errors import InputError
 from dhsk.samples.dialect import (
     LOOKED_AT,
     Opening,
+    is_comment,
     is_header,
     is_number,
     opening_of,
@@ -26,6 +27,9 @@ from dhsk.samples.paths import Origin, TextError, packed
 from dhsk.samples.tables import HEAD, RUN, Table, in_runs
 
 TABLES = packed(".csv", ".tsv", ".dat", ".data")
+
+_MOST_COMMENTS: Final = 10_000
+"""Most lines above a table, which bounds the memory where all rows begin with #."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
 
 
 def _divided(lines: Iterable[str], begin: Opening) -> Iterator[list[str]]:
-    """Records from the first that is not blank; TextError for a quotation mark that is not closed."""
+    """Records from the first that is not blank; TextError where a quotation mark is not closed."""
     try:
         yield from dropwhile(not_, records_of(lines, begin.delimiter))
     except csv.Error as error:
@@ -165,7 +169,12 @@ def opening_in(origin: Origin) -> Opening:
 
 def _opening(text: TextIO, origin: Origin) -> Opening:
     own = "\t" if ".tsv" in origin.suffix else ","
-    return opening_of(list(islice(text, LOOKED_AT + 2)), own)
+    lines = []
+    for line in islice(text, _MOST_COMMENTS):
+        lines.append(line)
+        if not is_comment(line):
+            break
+    return opening_of([*lines, *islice(text, LOOKED_AT + 1)], own)
 
 
 def read_columns(origin: Origin, header: bool | None = None) -> CsvTable:

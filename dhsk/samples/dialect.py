@@ -1,4 +1,4 @@
-"""Delimiter of a table, whether its first row is a header, and columns that number its rows.
+"""Delimiter of a table, lines above it, and whether its first row is a header.
 
 `csv.Sniffer` counts letters, and in a table of numbers chooses a point or a digit as delimiter.
 These rules parse the first rows.
@@ -24,21 +24,11 @@ MISSING: Final = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "non
 AS_WRITTEN: Final = frozenset({"NaN", *MISSING, *map(str.upper, MISSING), *map(str.title, MISSING)})
 """The same as they are mostly written, in which a row is looked up at once."""
 
-FEWEST_ROWS: Final = 20
-"""Least number of rows that number samples: in fewer, distinct numbers are likely by chance."""
-
-MOST_ROWS: Final = 10_000
-"""Largest number of rows in which numbers of samples are looked for, which bounds the memory."""
-
-MOST_COLUMNS: Final = 3
-"""Largest number of columns that number samples; if there are more, all are features."""
-
-_SPREAD: Final = 10
-"""Numbers of samples lie in a range of at most so many times their count: rows may be left out, or
-be in another order."""
-
 LONGEST: Final = 2**27
 """Largest number of characters of a field, such as a text; Python's csv has 131,072 by default."""
+
+_BLANK: Final = " \r\n"
+"""Letters of a blank line; one of tabs is a row without values."""
 
 _LIMIT: Final = Lock()
 
@@ -178,12 +168,9 @@ def opening_of(lines: Sequence[str], own: str) -> Opening:
     if told is not None:
         begin = opening_of(lines[1:], told[1])
         return begin._replace(n_comments=begin.n_comments + 1)
-    marked = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    marked = next((k for k, line in enumerate(lines) if not is_comment(line)), len(lines))
     delimiter = _delimiter_of(lines[marked:], own)
-    widths = [len(row) for row in _parsed(lines[: marked + 1], delimiter)]
-    # The header may be marked too, as BIOM's are; all other such lines are shorter than the rows.
-    whole = (k for k, n in enumerate(widths) if n >= max(2, widths[-1] - 1))
-    n_comments = next(whole, 0)
+    n_comments = _above(lines, marked, delimiter)
     kept = lines[n_comments:]
     rows = _parsed(kept, delimiter)
     lacks_name = _lacks_name(rows, 1 + (delimiter == ","))
@@ -192,6 +179,29 @@ def opening_of(lines: Sequence[str], own: str) -> Opening:
         "." in f and c in commas and with_point(f) != f for r in rows for c, f in enumerate(r)
     )
     return Opening(kept, n_comments, delimiter, lacks_name, commas, points)
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line above a table may be none of it."""
+    return line.startswith("#") or not line.strip(_BLANK)
+
+
+def _above(lines: Sequence[str], marked: int, delimiter: str) -> int:
+    """Number of lines above a table of which the first `marked` are blank or begin with #.
+
+    Those of a single column are values. The header may be marked too, as BIOM's are: the last such
+    line if it is as wide as the rows, and none of these is a header.
+    """
+    rows = _parsed(lines[marked:] or lines[-1:], delimiter)
+    if not rows or len(rows[0]) < 2:
+        return 0
+    widths = (len(next(iter(_parsed([line], delimiter)), "")) for line in lines[:marked])
+    whole = [k for k, width in enumerate(widths) if width >= max(2, len(rows[0]) - 1)]
+    if marked == len(lines):
+        return whole[0]
+    is_last = whole and not any(line.strip(_BLANK) for line in lines[whole[-1] + 1 : marked])
+    numeric = any(map(_holds_numbers, zip(*rows[1:], strict=False)))
+    return whole[-1] if is_last and not (numeric and _is_of_words(rows[0])) else marked
 
 
 def _with_commas(rows: Sequence[Sequence[str]]) -> frozenset[int]:
@@ -335,12 +345,16 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
     texts = (c for c, field in enumerate(first) if not _is_numeric(field))
     if any(first[c].strip() in map(str.strip, columns[c]) for c in texts):
         return False
-    if not any(is_number(field) or has_decimal_comma(field) for field in first):
+    if _is_of_words(first):
         return not all(is_missing(field) for field in first)
     counted = numeric or [c for c, field in enumerate(first) if is_number(field)]
     if not _counts(first, counted):
         return False
     return not any(_counts(row, counted) for row in below)
+
+
+def _is_of_words(row: Sequence[str]) -> bool:
+    return not any(is_number(field) or has_decimal_comma(field) for field in row)
 
 
 def _holds_numbers(column: Sequence[str]) -> bool:
@@ -359,38 +373,3 @@ def _counts(row: Sequence[str], columns: Sequence[int]) -> bool:
         return False
     least = 3 if numbers[:2] == [0, 1] else _FEWEST_EVEN
     return len(numbers) >= least
-
-
-# Numbers of samples
-
-
-class Numbering:
-    """Finds columns with a different whole number in every row, one row at a time."""
-
-    def __init__(self) -> None:
-        self._rows = 0
-        self._seen: dict[int, set[float]] = {}
-        self._width = 0
-
-    def add(self, row: Sequence[float]) -> None:
-        """Look at the next row; all rows have the same number of values."""
-        if not self._rows:
-            self._width = len(row)
-            self._seen = {column: set() for column in range(len(row))}
-        self._rows += 1
-        if self._rows > MOST_ROWS or not self._seen:
-            return
-        for column in list(self._seen):
-            value, seen = row[column], self._seen[column]
-            if not value.is_integer() or value in seen:
-                del self._seen[column]
-            else:
-                seen.add(value)
-        if self._rows == FEWEST_ROWS and len(self._seen) > MOST_COLUMNS:
-            self._seen.clear()
-
-    def found(self) -> list[int]:
-        """Return the positions of such columns; none if all columns are such."""
-        if self._rows < FEWEST_ROWS or len(self._seen) == self._width:
-            return []
-        return [c for c, seen in self._seen.items() if max(seen) - min(seen) < _SPREAD * len(seen)]

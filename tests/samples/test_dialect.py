@@ -6,7 +6,8 @@ import pytest
 
 from dhsk.errors import InputError, InputWarning
 from dhsk.samples import open_samples, read_labels
-from dhsk.samples.dialect import FEWEST_ROWS, MOST_ROWS, is_header
+from dhsk.samples.dialect import is_header
+from dhsk.samples.numbering import FEWEST_ROWS, MOST_ROWS
 
 VALUES = [[1.5, 2.0], [3.0, 4.25]]
 
@@ -24,6 +25,11 @@ SAME_TABLES = {
     "trailing blank lines": ("x.csv", "a;b\n1.5;2\n\n3;4.25\n\n"),
     "a comment": ("x.tsv", "# Constructed from biom file\n#a\tb\n1.5\t2\n3\t4.25\n"),
     "comments": ("x.csv", "#!x\n# by hand\na,b\n1.5,2\n3,4.25\n"),
+    "a comment as wide as the header": ("x.csv", "# by Anna, 2020\na,b\n1.5,2\n3,4.25\n"),
+    "a blank line below comments": ("x.csv", "# one, two\n\n# three, 4\n\na,b\n1.5,2\n3,4.25\n"),
+    "many comments": ("x.csv", "# line, 0\n" * 70 + "a,b\n1.5,2\n3,4.25\n"),
+    "many blank lines": ("x.csv", "\n" * 70 + "a;b\n1.5;2\n3;4.25\n"),
+    "comments above a marked header": ("x.tsv", "# by Anna\t2020\n#a\tb\n1.5\t2\n3\t4.25\n"),
     "a comment with a comma": ("x.csv", "# one, two\n" + "a,b,c,d\n1.5,2,1,1\n3,4.25,1,1\n"),
     "Excel's own delimiter": ("x.csv", "sep=;\r\na;b\r\n1.5;2\r\n3;4.25\r\n"),
     "Excel's, saved again": ("x.csv", '"sep=;";\n"a";"b"\n1,5;2\n3;4,25\n'),
@@ -37,8 +43,11 @@ SAME_TABLES = {
 def test_delimiters_are_found(name, text, tmp_path):
     """Commas, semicolons, tabs and bars divide a table, whatever its extension says."""
     (tmp_path / name).write_bytes(text.encode())
-    (block,) = open_samples(tmp_path / name).blocks(9)
+    samples = open_samples(tmp_path / name)
+    (block,) = samples.blocks(9)
     np.testing.assert_array_equal(block[:, :2], VALUES)
+    first = (samples.feature_names or ("a",))[0]
+    assert first in ("a", "#a", "a,1")
 
 
 def test_rows_are_named_by_what_the_header_does_not_name(tmp_path):
