@@ -339,8 +339,9 @@ def differ_in_depth(rows: Rows) -> bool:
 
 def may_be_measured(rows: Rows) -> bool:
     """Whether rows may be a table of measurements, in whole numbers too, as well as of counts."""
-    few = isinstance(rows, np.ndarray) and rows.shape[1] < EMBEDDED
-    return few and bool(np.isfinite(rows).all()) and not _same(_totals(rows))
+    if not isinstance(rows, np.ndarray) or rows.shape[1] >= EMBEDDED:
+        return False
+    return bool(np.isfinite(rows).all()) and not _same(_totals(rows))
 
 
 def have_one_norm(rows: Rows) -> bool:
