@@ -38,7 +38,7 @@ def test_samples_far_from_0_are_warned_of(wine: Any, recwarn: pytest.WarningsRec
         dhsk.HeatGaussianProcessRegressor(),
         dhsk.NystromRidge(),
     ],
-    ids=str,
+    ids=["SVR", "SVR, a function", "ridge", "process", "low rank"],
 )
 @pytest.mark.parametrize("gaps", [[3], range(40)])
 def test_a_target_that_is_none_is_a_gap(estimator: Any, gaps: Any) -> None:
