@@ -5,6 +5,7 @@ import pytest
 from dhsk.planning.fits import (
     COLUMN_SECONDS,
     COLUMNS_OF_SUPPORT,
+    COMBINED_SECONDS,
     FEW_SUPPORT,
     FIT_SECONDS,
     PASSES,
@@ -19,7 +20,7 @@ from dhsk.planning.fits import (
 )
 
 SPEEDS = Speeds(entry=1e-8, product=1e-11, sample=1e-6)
-OF_COLUMN = COLUMNS_OF_SUPPORT * (SPEEDS.entry + VALUE_SECONDS)
+OF_COLUMN = COLUMNS_OF_SUPPORT * (SPEEDS.entry + COMBINED_SECONDS)
 
 
 def test_few_support_vectors_take_their_columns() -> None:
@@ -39,7 +40,7 @@ def test_few_support_vectors_take_their_columns() -> None:
 def test_small_problems_have_no_more_columns_than_samples() -> None:
     """A problem of 500 has 500."""
     found = few_support_seconds([250, 250], 1, Speeds(0.0, 0.0, 0.0), "ovo")
-    columns = COLUMNS_OF_SUPPORT * 500**2 * VALUE_SECONDS
+    columns = COLUMNS_OF_SUPPORT * 500**2 * COMBINED_SECONDS
     assert found == pytest.approx(FIT_SECONDS + columns + SET_SECONDS * 500**2)
 
 
