@@ -9,6 +9,7 @@ import pytest
 
 from dhsk.errors import InputError, InputWarning
 from dhsk.samples import check_labels, read_labels
+from dhsk.samples.kinds import number_of
 
 WORDS = ["course", "faculty", "course", "staff"]
 NUMBERS = [3, -1, 3, 0]
@@ -277,3 +278,9 @@ def test_all_absent_labels_are_counted() -> None:
     """With the line of pandas that leaves them out."""
     with pytest.raises(InputError, match=r"row 1 .* no label, nor have 2 others: .*y\.notna"):
         read_labels(np.array(["u", None, "v", None, None], object), 5)
+
+
+def test_whole_numbers_of_any_length_are_numbers() -> None:
+    """JSON has them; beyond float64 they are infinite, which is refused by name."""
+    assert number_of(10**400) == np.inf
+    assert number_of("1e400") == np.inf
