@@ -57,7 +57,7 @@ def check_kernels(
     chosen = parse_sphere_map(own.pop() if sphere_map is None else sphere_map)
     for kernel in kernels:
         _check_kernel(kernel, sides, chosen, product_dtype)
-        kernel.prepare()
+        kernel.prepare(product_dtype)
     if _of_counts(kernels, chosen):
         for side in sides:
             warn_of_looks(side)

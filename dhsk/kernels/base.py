@@ -272,8 +272,13 @@ class Kernel(ABC):
         """Squared norms of rows for `of_product`, (a,)."""
         return squared_norms(rows)
 
-    def prepare(self) -> None:  # noqa: B027  # most kernels have nothing to prepare
+    def prepare(self, dtype: str = "float64") -> None:  # noqa: B027  # most have nothing to do
         """Compute and cache the constants of the kernel, before any values are needed.
+
+        Parameters
+        ----------
+        dtype
+            Type of the inner products, "float64" or "float32".
 
         Raises
         ------

@@ -64,9 +64,9 @@ class _HeatFunction(SphericalKernel, Generic[_Profile]):
         except AccuracyError:  # raised again where the kernel is used
             return type(self), (self.dim, self.time)
 
-    def prepare(self) -> None:
+    def prepare(self, dtype: str = "float64") -> None:
         """Sum the series, compile it to a closed form, and prove its error bound."""
-        self._profile  # noqa: B018
+        self._form(np.dtype(dtype))
 
     @classmethod
     def at_scale(cls, dim: int, time_scale: float) -> Self:

@@ -144,7 +144,7 @@ class HyperbolicHeatKernel(RowKernel):
             )
         return values
 
-    def prepare(self) -> None:
+    def prepare(self, dtype: str = "float64") -> None:  # noqa: ARG002  # one table for both
         """Tabulate the kernel."""
         self._profile  # noqa: B018
 

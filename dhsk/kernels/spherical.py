@@ -205,6 +205,6 @@ class WrappedKernel(Kernel):
         """Whether the inner kernel is."""
         return self.kernel.positive_semidefinite
 
-    def prepare(self) -> None:
+    def prepare(self, dtype: str = "float64") -> None:
         """Prepare the inner kernel."""
-        self.kernel.prepare()
+        self.kernel.prepare(dtype)

@@ -2,15 +2,16 @@
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dhsk
+from dhsk.kernels.certified.derivative import heat_derivative_profile
 from dhsk.kernels.certified.kept import MOST_KEPT, kept_profile
-from dhsk.kernels.certified.profile import HeatProfile, heat_profile
+from dhsk.kernels.certified.profile import HeatProfile, heat_profile, single_form
 
 KERNELS = [(2, 0.5), (20, 0.15), (375, 0.0158), (3, 1e-3), (784, 40.0)]
 """With factors and without, held constant below a cosine, and a kernel of almost 1 everywhere."""
@@ -18,7 +19,8 @@ KERNELS = [(2, 0.5), (20, 0.15), (375, 0.0158), (3, 1e-3), (784, 40.0)]
 
 def numbers(profile: HeatProfile) -> str:
     """All numbers of a profile, to the bit, with the types of its arrays."""
-    return repr(asdict(profile)) + "".join(
+    own = [getattr(profile, each.name) for each in fields(HeatProfile) if each.name != "double"]
+    return repr(own + [asdict(form) for form in (profile.double, profile.single)]) + "".join(
         f"{array.dtype}{array.tobytes()!r}"
         for form in (profile.double, profile.single)
         for array in (form.numerator, form.denominator, form.slopes, form.starts)
@@ -26,9 +28,9 @@ def numbers(profile: HeatProfile) -> str:
 
 
 def proofs() -> int:
-    """Profiles that this process has asked for, from a file or not."""
-    found = heat_profile.cache_info()
-    return found.hits + found.misses
+    """Forms that this process has asked a proof for, or its result."""
+    found = [prove.cache_info() for prove in (heat_profile, single_form)]
+    return sum(each.hits + each.misses for each in found)
 
 
 @pytest.mark.parametrize(("dim", "time"), KERNELS)
@@ -37,16 +39,30 @@ def test_a_kept_profile_has_the_bits_of_the_proven_one(
 ) -> None:
     """Bounds too; and nothing is proven where there is a file."""
     proven = kept_profile(dim, time, tmp_path)
+    expected_numbers = numbers(proven)
     before = proofs()
     kept = kept_profile(dim, time, tmp_path)
+    assert numbers(kept) == expected_numbers
     assert proofs() == before
-    assert numbers(kept) == numbers(proven) == numbers(heat_profile(dim, time))
-    assert len(list(tmp_path.glob("*.json"))) == 1
+    assert expected_numbers == numbers(heat_profile(dim, time))
+    assert len(list(tmp_path.glob("*.json"))) == 2  # one for each type
     cosines = np.linspace(-1.0, 1.0, 101)
     found, expected = np.empty((2, 101))
     kept.double.apply(cosines, found)
     proven.double.apply(cosines, expected)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_float32_is_proven_where_it_is_used(tmp_path: Path) -> None:
+    """Its proof takes as long as that of float64, which most computations have alone."""
+    dim, time = 11, 0.2345678
+    before = single_form.cache_info().misses
+    profile = kept_profile(dim, time, tmp_path)
+    profile.double.apply(*np.zeros((2, 5)))
+    heat_derivative_profile(dim, time).double.apply(*np.zeros((2, 5)))
+    assert single_form.cache_info().misses == before
+    assert profile.single.numerator.dtype == np.float32
+    assert single_form.cache_info().misses == before + 1
 
 
 def test_kernels_look_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,14 +81,14 @@ def test_kernels_look_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def other_digit(text: str) -> str:
     """A number is another one."""
     found = json.loads(text)
-    found["profile"]["double"]["numerator"][0] *= 1.0 + 2.0**-52
+    found["proven"]["double"]["numerator"][0] *= 1.0 + 2.0**-52
     return json.dumps(found)
 
 
 def without_a_form(text: str) -> str:
     """Something is lacking, and its checksum too."""
     found = json.loads(text)
-    del found["profile"]["single"]
+    del found["proven"]["double"]
     return json.dumps(found)
 
 

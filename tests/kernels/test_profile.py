@@ -9,6 +9,7 @@ from flint import arb, arb_poly, ctx
 from scipy.special import ndtri
 
 from dhsk import errors
+from dhsk.gram.prepare import check_kernels
 from dhsk.kernels import HeatKernel
 from dhsk.kernels.certified import profile as profile_module
 from dhsk.kernels.certified.certify import proven_bound
@@ -17,6 +18,7 @@ from dhsk.kernels.certified.exponent import ONE, WORK_BITS, heat_exponent, log2_
 from dhsk.kernels.certified.form import LOWEST, RELATIVE_BOUND, Form
 from dhsk.kernels.certified.profile import heat_profile
 from dhsk.kernels.certified.series import heat_series
+from dhsk.samples import open_samples
 
 EPS = np.finfo(np.float64).eps
 BITS = 1240  # weights this exact resolve 1e-290 to 80 digits
@@ -247,16 +249,29 @@ def test_times_out_of_reach_are_refused(dim, time):
 
 
 @pytest.mark.parametrize(
-    ("bound", "number"), [("RELATIVE_BOUND", "float64"), ("ABSOLUTE_BOUND_SINGLE", "float32")]
+    ("bound", "number", "prove"),
+    [
+        ("RELATIVE_BOUND", "float64", profile_module.heat_profile),
+        ("ABSOLUTE_BOUND_SINGLE", "float32", profile_module.single_form),
+    ],
 )
-def test_what_cannot_be_proven_is_refused_with_numbers(bound, number, monkeypatch):
+def test_what_cannot_be_proven_is_refused_with_numbers(bound, number, prove, monkeypatch):
     """A promise out of reach is an AccuracyError with type, promise, best proof and a way out."""
     monkeypatch.setattr(profile_module, bound, 1e-30)
     for shapes in ("_SHAPES", "_SHAPES_SINGLE"):
         monkeypatch.setattr(profile_module, shapes, ((6, 1, 0), (8, 1, 0), (16, 1, 0)))
     message = rf"dim=900 .* 1e-30 in {number} .* at best .* could be proven\): .* time, 0.04"
     with pytest.raises(errors.AccuracyError, match=message):
-        profile_module.heat_profile.__wrapped__(900, 0.02)
+        prove.__wrapped__(900, 0.02)
+
+
+def test_what_float32_cannot_do_is_refused_before_work_begins(monkeypatch):
+    """By `check_kernels` for products of that type, which nothing in float64 minds."""
+    monkeypatch.setattr(profile_module, "ABSOLUTE_BOUND_SINGLE", 1e-30)
+    kernel, sides = HeatKernel(7, 0.1357246), [open_samples(np.eye(7))]
+    check_kernels([kernel], sides, None, "float64")
+    with pytest.raises(errors.AccuracyError, match="1e-30 in float32"):
+        check_kernels([kernel], sides, None, "float32")
 
 
 @pytest.mark.slow(beyond=2)

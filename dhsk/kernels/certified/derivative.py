@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 from flint import ctx
 
+from dhsk.caching import cached_value
 from dhsk.kernels.certified.certify import Candidate, ErrorBound, proven_derivative_bound
 from dhsk.kernels.certified.exponent import (
     ONE,
@@ -31,6 +32,7 @@ from dhsk.kernels.certified.exponent import (
     with_factors,
 )
 from dhsk.kernels.certified.form import LOWEST, Form, TimeDerivativeForm
+from dhsk.kernels.certified.kept import kept_profile
 from dhsk.kernels.certified.profile import (
     HOPELESS,
     HeatProfile,
@@ -39,7 +41,6 @@ from dhsk.kernels.certified.profile import (
     cost,
     expected_error,
     fitted_shapes,
-    heat_profile,
     is_promising,
     out_of_reach,
     parts,
@@ -75,7 +76,16 @@ class HeatDerivativeProfile:
     largest: float
     """The largest dK/dt at any cosine, to a percent or so."""
     double: TimeDerivativeForm
-    single: TimeDerivativeForm
+
+    @cached_value
+    def single(self) -> TimeDerivativeForm:
+        """The form in float32, proven at its first use."""
+        kernel, form = self.kernel, self.kernel.single
+        with building, ctx.workprec(WORK_BITS):
+            exponent = heat_exponent(kernel.dim, kernel.time)
+            if exponent.flat:
+                return _flat_form(form, float(flat_rate(kernel.dim, kernel.time).mid()))
+            return _single_form(exponent, heat_rate(exponent), form, self.largest)
 
     def explain(self) -> str:
         """Say in words how the derivative is evaluated and what is proven."""
@@ -97,21 +107,18 @@ class HeatDerivativeProfile:
 
 @lru_cache(maxsize=256)
 def heat_derivative_profile(dim: int, time: float) -> HeatDerivativeProfile:
-    """Build and certify the profile of a time derivative; the last 256 are kept.
+    """Build and certify the profile of a time derivative in float64; the last 256 are kept.
 
     Raises `AccuracyError` if the time is too small for the proof, as for the kernel itself.
     """
-    kernel = heat_profile(dim, time)
+    kernel = kept_profile(dim, time)
     with building, ctx.workprec(WORK_BITS):
         exponent = heat_exponent(dim, time)
         if exponent.flat:
-            rate = float(flat_rate(dim, time).mid())
-            double, single = _flat_form(kernel.double, rate), _flat_form(kernel.single, rate)
+            double = _flat_form(kernel.double, float(flat_rate(dim, time).mid()))
         else:
-            rates = heat_rate(exponent)
-            double = _double_form(exponent, rates, kernel.double)
-            single = _single_form(exponent, rates, kernel.single, _largest(double))
-    return HeatDerivativeProfile(kernel, _largest(double), double, single)
+            double = _double_form(exponent, heat_rate(exponent), kernel.double)
+    return HeatDerivativeProfile(kernel, _largest(double), double)
 
 
 def _largest(form: TimeDerivativeForm) -> float:

@@ -6,9 +6,9 @@ change of a line, proves anew. A file that is damaged, by its checksum, counts a
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -18,15 +18,33 @@ import flint
 import numpy as np
 from platformdirs import user_cache_path
 
+from dhsk.caching import cached_value
 from dhsk.files import parse_json, written_beside
 from dhsk.kernels.certified.certify import ErrorBound
 from dhsk.kernels.certified.form import Form
-from dhsk.kernels.certified.profile import HeatProfile, heat_profile
+from dhsk.kernels.certified.profile import HeatProfile, heat_profile, single_form
 
 MOST_KEPT: Final = 4096
 """Files above which the older half is removed: some 12 MB."""
 
 _ARRAYS: Final = ("numerator", "denominator", "slopes", "starts")
+
+
+@dataclass(frozen=True, eq=False)
+class KeptProfile(HeatProfile):
+    """A profile whose forms are in files."""
+
+    folder: Path
+
+    @cached_value
+    def single(self) -> Form:
+        """The form in float32, from a file or proven at its first use."""
+
+        def prove() -> Mapping[str, Any]:
+            return {"single": single_form(self.dim, self.time)}
+
+        found: Form = _kept(self.folder, (self.dim, self.time.hex(), "float32"), prove)["single"]
+        return found
 
 
 def kept_profile(dim: int, time: float, folder: Path | None = None) -> HeatProfile:
@@ -46,10 +64,22 @@ def kept_profile(dim: int, time: float, folder: Path | None = None) -> HeatProfi
         raises nothing.
     """
     folder = user_cache_path("dhsk") / "kernels" if folder is None else folder
-    file = folder / f"{_digest(_code(), dim, time.hex())}.json"
+    found = _kept(folder, (dim, time.hex()), lambda: _parts(heat_profile(dim, time)))
+    return KeptProfile(**found, folder=folder)
+
+
+def _parts(profile: HeatProfile) -> Mapping[str, Any]:
+    return {each.name: getattr(profile, each.name) for each in fields(profile)}
+
+
+def _kept(
+    folder: Path, name: tuple[object, ...], prove: Callable[[], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """What was proven of a name, forms and numbers, from its file or now."""
+    file = folder / f"{_digest(_code(), *name)}.json"
     found = _read(file)
     if found is None:
-        found = heat_profile(dim, time)
+        found = prove()
         if file.is_absolute():  # not "~", of users without a home
             with suppress(OSError):
                 _write(file, found)
@@ -67,33 +97,39 @@ def _digest(*parts: object) -> str:
     return blake2b("\n".join(map(str, parts)).encode(), digest_size=16).hexdigest()
 
 
-def _read(file: Path) -> HeatProfile | None:
+def _read(file: Path) -> Mapping[str, Any] | None:
     try:
         kept = parse_json(file.read_bytes())
-        if kept["checksum"] != _digest(json.dumps(kept["profile"])):
+        if kept["checksum"] != _digest(json.dumps(kept["proven"])):
             return None
-        profile: dict[str, Any] = kept["profile"]
-        profile |= {name: _form(profile[name], name) for name in ("double", "single")}
-        return HeatProfile(**profile)
+        return {name: _read_value(value, name) for name, value in kept["proven"].items()}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _form(kept: Mapping[str, Any], name: str) -> Form:
+def _read_value(kept: Any, name: str) -> Any:
+    """A number, or a form of the type that its name says."""
+    if not isinstance(kept, dict):
+        return kept
     number = np.float64 if name == "double" else np.float32
     arrays = {part: np.array(kept[part], number) for part in _ARRAYS}
     return Form(**{**kept, **arrays, "error": ErrorBound(**kept["error"])})
 
 
-def _write(file: Path, profile: HeatProfile) -> None:
-    content = asdict(profile)
-    for name in ("double", "single"):  # a float of Python has all digits of either type
-        content[name] |= {part: content[name][part].tolist() for part in _ARRAYS}
+def _write(file: Path, proven: Mapping[str, Any]) -> None:
+    content = {name: _written_value(value) for name, value in proven.items()}
     checksum = _digest(json.dumps(content))
     file.parent.mkdir(parents=True, exist_ok=True)
     with written_beside(file, "w") as opened:
-        json.dump({"checksum": checksum, "profile": content}, opened)
+        json.dump({"checksum": checksum, "proven": content}, opened)
     _tidy(file.parent)
+
+
+def _written_value(value: Any) -> Any:
+    """A number as it is, a form by its parts; a float of Python has all digits of either type."""
+    if not isinstance(value, Form):
+        return value
+    return asdict(value) | {part: getattr(value, part).tolist() for part in _ARRAYS}
 
 
 def _tidy(folder: Path) -> None:

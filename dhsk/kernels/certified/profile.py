@@ -32,6 +32,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 from flint import arb, ctx
 
+from dhsk.caching import cached_value
 from dhsk.errors import AccuracyError
 from dhsk.kernels.certified import rounded
 from dhsk.kernels.certified.certify import (
@@ -121,7 +122,11 @@ class HeatProfile:
     nodes: int
     """Cosines at which the series was summed for that."""
     double: Form
-    single: Form
+
+    @cached_value
+    def single(self) -> Form:
+        """The form in float32, proven at its first use."""
+        return single_form(self.dim, self.time)
 
     def explain(self) -> str:
         """Say in words how the kernel is evaluated and what is proven."""
@@ -144,7 +149,7 @@ class HeatProfile:
 
 @lru_cache(maxsize=256)
 def heat_profile(dim: int, time: float) -> HeatProfile:
-    """Build and certify the profile of a heat kernel; the last 256 are kept.
+    """Build and certify the profile of a heat kernel in float64; the last 256 are kept.
 
     Raises `AccuracyError` if the time is too small for the proof: the series takes too many levels,
     or no form reaches a relative error of 1e-12.
@@ -159,8 +164,18 @@ def heat_profile(dim: int, time: float) -> HeatProfile:
             pieces=len(exponent.pieces),
             nodes=sum(len(piece.nodes) for piece in exponent.pieces),
             double=_flat_form(exponent, np.float64) if exponent.flat else _double_form(exponent),
-            single=_flat_form(exponent, np.float32) if exponent.flat else _single_form(exponent),
         )
+
+
+@lru_cache(maxsize=256)
+def single_form(dim: int, time: float) -> Form:
+    """Build and certify the form of a heat kernel in float32; the last 256 are kept.
+
+    Raises `AccuracyError` if no form reaches an absolute error of 4e-7.
+    """
+    with building, ctx.workprec(WORK_BITS):
+        exponent = heat_exponent(dim, time)
+        return _flat_form(exponent, np.float32) if exponent.flat else _single_form(exponent)
 
 
 def _flat_form(exponent: Exponent, number: type[_Number]) -> Form:
