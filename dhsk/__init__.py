@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         repair_gram,
     )
     from dhsk.gram.embeddings import diffusion_map, empirical_map, mercer_map
+    from dhsk.gram.in_parts import array_job
     from dhsk.kernels import (
         AveragedKernel,
         CosineKernel,
@@ -124,6 +125,7 @@ _HOME = {
     "maximum_mean_discrepancy", "negative_laplacian", "open_gram", "read_edges", "repair_gram",
     ],
     "gram.embeddings": ["diffusion_map", "empirical_map", "mercer_map"],
+    "gram.in_parts": ["array_job"],
     "kernels": [
         "AveragedKernel", "CosineKernel", "GaussianKernel", "HeatKernel", "HeatTimeDerivative",
         "HyperbolicHeatKernel", "Kernel", "LinearKernel", "ParametrixKernel", "PolynomialKernel",
@@ -155,12 +157,12 @@ __all__ = [
     "MeanDiscrepancy", "NystromFeatures", "NystromRidge", "NystromSVC", "OneClassSVM", "Output",
     "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap", "Refit",
     "SamplesChangedError", "SmoothedKernel", "Spectrum", "StoreError", "StoreMismatchError",
-    "StratifiedFolds", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "clr_map", "compute_gram",
-    "connect", "cross_validate", "device", "diffusion_map", "empirical_map", "graph_gram",
-    "hyperspherical_map", "learning_curve", "maximum_mean_discrepancy", "mercer_map",
-    "multinomial_map", "negative_laplacian", "open_gram", "open_samples", "projective_map",
-    "read_edges", "read_labels", "repair_gram", "representatives", "show_progress",
-    "spectrum_counts",
+    "StratifiedFolds", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "array_job", "clr_map",
+    "compute_gram", "connect", "cross_validate", "device", "diffusion_map", "empirical_map",
+    "graph_gram", "hyperspherical_map", "learning_curve", "maximum_mean_discrepancy",
+    "mercer_map", "multinomial_map", "negative_laplacian", "open_gram", "open_samples",
+    "projective_map", "read_edges", "read_labels", "repair_gram", "representatives",
+    "show_progress", "spectrum_counts",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ Rejected: sums of a process in place of the results of its tasks (added in anoth
 bits with each number of processes); tasks that anybody takes up (a lock for each).
 """
 
+import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
@@ -45,6 +46,11 @@ _ENDED: Final = "ended"
 _ANOTHER: Final = (
     "{} began with something else than {} computes now: give all parts the same samples and "
     "options, also --memory, and remove {}"
+)
+
+_UNSHARED: Final = (
+    "an array job cannot share this call, whose tasks return {}: make it outside of the job, or on "
+    "a client of Dask"
 )
 
 
@@ -111,24 +117,25 @@ class ArrayJob:
         """Number of the next pass, which is the same in all processes."""
         return next(self._calls)
 
-    def check(self, what: str, value: Any) -> None:
+    def check(self, what: str, value: Any, name: str | None = None) -> None:
         """Refuse to go on if another process, or an earlier one of this part, has another value.
 
-        Values are of JSON. Each is there before others are looked at: of two that differ and begin
-        at once, one sees it.
+        Values are of JSON, and known by a name, by default what they are. Each is there before
+        others are looked at: of two that differ and begin at once, one sees it.
         """
-        self._compare(what, value, self.number)
-        own = f"{what}-{self.number}"
+        name, value = name or what, json.loads(json.dumps(value))
+        self._compare(what, value, name, self.number)
+        own = f"{name}-{self.number}"
         self.entries.put(own, {}, {"value": value})
         try:
             for number in self.numbers:
-                self._compare(what, value, number)
+                self._compare(what, value, name, number)
         except InputError:
             self.entries.drop(own)
             raise
 
-    def _compare(self, what: str, value: Any, number: int) -> None:
-        found = self.entries.get(f"{what}-{number}", lambda kept: kept["value"])
+    def _compare(self, what: str, value: Any, name: str, number: int) -> None:
+        found = self.entries.get(f"{name}-{number}", lambda kept: kept["value"])
         if found is not None and found != value:
             raise InputError(
                 f"part {number} was begun with other {what} than {self} has now: run all parts "
@@ -326,7 +333,7 @@ class _Packed:
             kind = "number" if isinstance(value, np.generic) else "array"
             array = np.asarray(value)
             if array.dtype.hasobject:
-                raise TypeError("a task of an array job returns an array of objects")
+                raise InputError(_UNSHARED.format("an array of objects"))
             self._bytes += array.nbytes
             self.arrays.append(array if array.ndim else array.reshape(1))
             return [kind, len(self.arrays) - 1, array.ndim]
@@ -334,7 +341,7 @@ class _Packed:
             return ["slice", value.start, value.stop, value.step]
         if value is None or isinstance(value, str | int | float):
             return ["value", value]
-        raise TypeError(f"a task of an array job returns a {type(value).__name__}")
+        raise InputError(_UNSHARED.format(f"a {type(value).__name__}"))
 
 
 def _results(job: ArrayJob, name: str, files: int) -> Iterator[Any]:

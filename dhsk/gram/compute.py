@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from dhsk.arrays import Rows
 from dhsk.bars import Show
+from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.run import Run
 from dhsk.gram.matrix import GramMatrices, GramMatrix
 from dhsk.gram.plan import make_plan
@@ -199,7 +200,11 @@ def compute_gram(
     )  # fmt: skip
     with begun as (run, _), Session.begun(run, planned, tile, asked) as session:
         data = data.in_order_of(session.existing)
-        opened = session.made(data.header(session.plan, data.scan(run)), data.sides)
+        header = data.header(session.plan, data.scan(run))
+        if isinstance(run.client, ArrayJob):
+            found = header.to_json()
+            run.client.check("samples or kernels", found, f"matrix{run.client.next_call()}")
+        opened = session.made(header, data.sides)
     compute, folder = store is None, session.folder
     matrices = [GramMatrix(opened, one, compute=compute, folder=folder) for one in kernels]
     return matrices[0] if isinstance(kernel, Kernel | str) else GramMatrices(matrices)

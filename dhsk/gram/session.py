@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from dhsk.errors import InputError, SamplesChangedError, StoreError, warn
+from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.folder import TemporaryPlace, temporary_place
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import TURN_SECONDS, Turns, is_occupied
@@ -71,6 +72,11 @@ class Session:
             plan.check()
             return plan
 
+        if run.store is not None and isinstance(run.client, ArrayJob):
+            raise InputError(
+                f"{run.store}: an array job stores no matrix; leave store out, or compute it "
+                "outside of the job with part=(3, 64)"
+            )
         if run.store is None and part is not None:
             raise InputError(f"{part} is for a store: give the folder that all parts share")
         plan, turns = planned(tile), None

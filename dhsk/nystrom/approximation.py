@@ -164,8 +164,6 @@ def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run, *, on_devi
     if run.client is not None:
         G = gram_of(samples, row_map, replace(run, store=None))
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
-        if isinstance(run.client, ArrayJob):
-            run.client.check("samples", G.header.fingerprints[0])
         return in_folder(G, row_bytes, run.executor(plan.at_once), on_device=on_device)
     if plan.way == "samples read in every pass":
         return in_source(samples, row_map, plan.at_once, on_device=on_device)

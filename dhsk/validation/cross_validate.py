@@ -13,6 +13,7 @@ import numpy as np
 from dhsk.bars import Show
 from dhsk.costs import tell_cost
 from dhsk.errors import InputError
+from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.kernels import HeatKernel
 from dhsk.kernels.base import chosen_parameter
@@ -281,7 +282,12 @@ def _places(output: Output) -> dict[str, Place | None]:
 
 
 def _options(run: CvOptions, told: GridProgress, output: Output, table: Place | None) -> CvOptions:
-    """Where engines compute, and what they keep."""
+    """Where engines compute, and what they keep; InputError in an array job."""
+    if isinstance(run.client, ArrayJob):
+        raise InputError(
+            "an array job does not share a cross-validation: run it outside of the job, or on "
+            "a client of Dask"
+        )
     disk = None if output.disk is None else parse_bytes(output.disk, "disk")
     return replace(
         run, report=told, table=table, on_demand=output.store is None, disk=disk,

@@ -282,7 +282,7 @@ def test_damaged_results_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("result", [{1: 2}, object(), np.array([None])])
 def test_other_results_are_refused(tmp_path: Path, result: Any) -> None:
     """What files do not hold is an error of the code that returns it."""
-    with pytest.raises(TypeError, match="array job returns a"):
+    with pytest.raises(InputError, match="tasks return a"):
         list(job(tmp_path, 1, 1).executor(1).run(lambda _: result, [(1,)]))
 
 
