@@ -271,6 +271,9 @@ def test_files_are_read_by_what_wrote_them(tmp_path: Path) -> None:
         ({"C": 0.0}, "C must be above 0"),
         ({"decision_function_shape": "one"}, "must be 'ovr' or 'ovo'"),
         ({"kernel": "precomputed", "sphere_map": "projective"}, "but kernel values are given"),
+        ({"break_ties": "no"}, "break_ties must be True or False, but it is 'no'"),
+        ({"probability": "no"}, "probability must be True or False, but it is 'no'"),
+        ({"shrinking": 0}, "shrinking must be True or False, but it is 0"),
     ],
 )
 def test_wrong_parameters_are_refused(wrong: Any, message: str) -> None:
