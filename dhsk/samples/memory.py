@@ -82,7 +82,7 @@ def refuse_lists(X: Any) -> None:
         return
     try:
         first = np.asarray(X[:1])
-    except (TypeError, KeyError, IndexError, ValueError):  # no rows to look at
+    except (TypeError, KeyError, IndexError, ValueError, NotImplementedError):  # none to look at
         return
     if first.dtype.kind != "O" or first.ndim not in (1, 2):
         return
