@@ -30,7 +30,7 @@ from dhsk.estimators.kernel_names import (
 )
 from dhsk.estimators.problem import random_numbers
 from dhsk.kernels import Kernel, LinearKernel, PrecomputedKernel
-from dhsk.kernels.base import Indefinite, positive_parameter, whole_parameter
+from dhsk.kernels.base import Indefinite, flag_parameter, positive_parameter, whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.given import check_square
 from dhsk.objects.places import Place
@@ -101,6 +101,7 @@ class DropIn(HeatEstimator):
         check_shape(self.gamma, self.degree, self.coef0)
         whole_parameter("max_iter", self.max_iter, -1)
         positive_parameter("cache_size", self.cache_size)
+        flag_parameter("shrinking", self.shrinking)
         random_numbers(getattr(self, "random_state", None))
         if parse_name(self.kernel) == PRECOMPUTED and self.sphere_map is not None:
             raise InputError(

@@ -17,7 +17,7 @@ from dhsk.estimators.drop_in import DropIn, terminated_early
 from dhsk.estimators.exact import FOLDS, ExactClassifier
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
-from dhsk.kernels.base import chosen_parameter
+from dhsk.kernels.base import chosen_parameter, flag_parameter
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import ClassWeight, Problem, class_factors, weights_of_classes
 from dhsk.objects.places import Place
@@ -162,6 +162,9 @@ class SVC(DropIn, ExactClassifier):
 
     def _check(self, *positive: str) -> None:
         chosen_parameter("decision_function_shape", self.decision_function_shape, SHAPES)
+        flag_parameter("break_ties", self.break_ties)
+        if self.probability != DEPRECATED:
+            flag_parameter("probability", self.probability)
         super()._check(*positive)
 
     def _check_bound(self) -> None:

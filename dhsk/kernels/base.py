@@ -48,6 +48,12 @@ def chosen_parameter(name: str, value: object, known: Sequence[Name]) -> Name:
     return found
 
 
+def flag_parameter(name: str, value: object) -> None:
+    """Check that a parameter is True or False, or raise `InputError`: "no" would count as True."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be True or False, but it is {value!r:.80}")
+
+
 def real_parameter(name: str, value: object, least: float = -math.inf) -> float:
     """Check that a parameter is a finite number, at least `least`, or raise `InputError`."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):

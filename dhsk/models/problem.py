@@ -75,7 +75,10 @@ def class_factors(class_weight: ClassWeight, labels: NDArray[Any]) -> Floats:
 
     classes, codes = np.unique(labels, return_inverse=True)
     try:
-        weights = compute_class_weight(class_weight, classes=classes, y=labels)
+        if isinstance(class_weight, Mapping):
+            weights = _by_label(class_weight, classes)
+        else:
+            weights = compute_class_weight(class_weight, classes=classes, y=labels)
     except (ValueError, TypeError) as error:
         raise InputError(f"class_weight cannot be used: {error}") from error
     bad = np.flatnonzero(~((weights > 0) & (weights < np.inf)))
@@ -85,6 +88,27 @@ def class_factors(class_weight: ClassWeight, labels: NDArray[Any]) -> Floats:
             f"{classes[bad[0]]}: leave its samples out"
         )
     return np.asarray(weights, dtype=np.float64)[codes]
+
+
+def _by_label(class_weight: Mapping[Any, float], classes: NDArray[Any]) -> Floats:
+    """Weight of each class, 1 unless it is given; ValueError as of scikit-learn's function.
+
+    That one looks for a class "1" under the number 1 alone, which is found here too.
+    """
+    names = classes.tolist()
+    keys = [name if name in class_weight else _number_in(name) for name in names]
+    lacking = [name for name, key in zip(names, keys, strict=True) if key not in class_weight]
+    if lacking and len(names) - len(lacking) != len(class_weight):
+        raise ValueError(f"The classes, {lacking}, are not in class_weight")
+    return np.array([class_weight.get(key, 1.0) for key in keys], dtype=np.float64)
+
+
+def _number_in(name: Any) -> Any:
+    """The whole number that a text is; anything else as it is."""
+    try:
+        return int(name)
+    except (ValueError, TypeError):
+        return name
 
 
 def weights_of_classes(class_weight: ClassWeight, problem: Problem) -> Floats:

@@ -82,7 +82,7 @@ def refuse_lists(X: Any) -> None:
         return
     try:
         first = np.asarray(X[:1])
-    except (TypeError, KeyError, IndexError, ValueError):  # no rows to look at
+    except (TypeError, KeyError, IndexError, ValueError, NotImplementedError):  # none to look at
         return
     if first.dtype.kind != "O" or first.ndim not in (1, 2):
         return
@@ -152,8 +152,13 @@ def from_table(X: Any, drop_columns: Sequence[str] = (), id_column: str | None =
 def as_table(X: Any) -> Any:
     """A table that numpy reads of one that streams Arrow data alone, such as a query of DuckDB.
 
-    Anything else is returned as it is. Raises InputError if pyarrow is not installed.
+    Anything else is returned as it is. Raises InputError if pyarrow is not installed, or for a
+    LazyFrame of polars.
     """
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        raise InputError(
+            "X is a LazyFrame, whose query was not run, so that it has no values: give X.collect()"
+        )
     if not hasattr(X, "__arrow_c_stream__") or hasattr(X, "__array__"):
         return X
     needed = "X is no DataFrame but a stream of Arrow data, which is read by pyarrow"

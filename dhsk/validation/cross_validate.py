@@ -133,7 +133,7 @@ def cross_validate(
     class_weight
         Factors of C by class: a dict, or "balanced".
     sample_weight
-        Factors of C by sample, (N,).
+        Factors of C by sample, (N,). Scores count all samples alike.
     scoring
         Name of a scikit-learn scorer, such as "accuracy", "balanced_accuracy", "f1_macro",
         "roc_auc", "neg_log_loss"; or what `sklearn.metrics.make_scorer` gives, or a function of a

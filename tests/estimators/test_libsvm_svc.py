@@ -271,6 +271,9 @@ def test_files_are_read_by_what_wrote_them(tmp_path: Path) -> None:
         ({"C": 0.0}, "C must be above 0"),
         ({"decision_function_shape": "one"}, "must be 'ovr' or 'ovo'"),
         ({"kernel": "precomputed", "sphere_map": "projective"}, "but kernel values are given"),
+        ({"break_ties": "no"}, "break_ties must be True or False, but it is 'no'"),
+        ({"probability": "no"}, "probability must be True or False, but it is 'no'"),
+        ({"shrinking": 0}, "shrinking must be True or False, but it is 0"),
     ],
 )
 def test_wrong_parameters_are_refused(wrong: Any, message: str) -> None:
@@ -324,3 +327,18 @@ def test_balanced_weights_count_all_samples_as_scikit_learn_does() -> None:
     theirs = SVC(**given).fit(X, y, sample_weight=weights)
     np.testing.assert_array_equal(ours.class_weight_, theirs.class_weight_)
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=CLOSE)
+
+
+@pytest.mark.parametrize("names", [["0", "1", "2"], ["2", "b", "007"]])
+def test_classes_whose_names_are_numbers_have_weights(names: list[str]) -> None:
+    """As the digits of OpenML: balanced as by scikit-learn, and given by label, or by number."""
+    X, y = digits(3)
+    labels = np.array(names)[y]
+    ours, theirs = (one(class_weight="balanced").fit(X, labels) for one in (dhsk.SVC, SVC))
+    np.testing.assert_array_equal(ours.class_weight_, theirs.class_weight_)
+    given = {name: 2.0 + place for place, name in enumerate(names)}
+    expected = [given[str(name)] for name in theirs.classes_]
+    assert dhsk.SVC(class_weight=given).fit(X, labels).class_weight_.tolist() == expected
+    by_number = {int(names[0]): 3.0}
+    expected = [3.0 if name == names[0] else 1.0 for name in theirs.classes_]
+    assert dhsk.SVC(class_weight=by_number).fit(X, labels).class_weight_.tolist() == expected

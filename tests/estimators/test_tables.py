@@ -46,3 +46,27 @@ def test_columns_keep_their_names_and_their_order(
         warnings.simplefilter("error")
         found = type(made).load(tmp_path / "m").decision_function(turned)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_tables_of_dask_are_read_into_memory(data: Any) -> None:
+    """As scikit-learn reads them, without their names; searches keep these."""
+    frames = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
+    pandas = pytest.importorskip("pandas")
+    X, y = data
+    table = frames.from_pandas(pandas.DataFrame(X, columns=NAMES), npartitions=2)
+    expected = dhsk.HeatSVC(0.5).fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(
+        dhsk.HeatSVC(0.5).fit(table, y).decision_function(table), expected
+    )
+    assert dhsk.open_samples(table).feature_names == tuple(NAMES)
+
+
+def test_a_lazy_frame_of_polars_has_no_values(data: Any) -> None:
+    """Which is said with the way out, by every door."""
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    X, y = data
+    table = polars.DataFrame(X, schema=NAMES)
+    model = dhsk.HeatSVC(0.5).fit(table, y)
+    for door in (dhsk.open_samples, model.predict, lambda X: dhsk.SVC().fit(X, y)):
+        with pytest.raises(dhsk.InputError, match=r"X is a LazyFrame, .*: give X\.collect\(\)"):
+            door(table.lazy())
