@@ -34,7 +34,7 @@ from dhsk.gram.storage.descriptions import (
 from dhsk.gram.storage.header import short
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.stored_array import StoredArray
-from dhsk.objects.places import Place, free_bytes, remove_below, remove_unfinished
+from dhsk.objects.places import Place, free_bytes, remove_below
 from dhsk.progress import Progress
 from dhsk.run_progress import passes_of_call
 from dhsk.units import format_bytes
@@ -181,7 +181,6 @@ class FeatureStore:
             )
         if not self._is_described():
             raise CorruptTileError(_DAMAGED.format(self.path))
-        remove_unfinished(self.path)
 
     def _is_described(self) -> bool:
         """Whether zarr.json follows from the header and the shape; its attributes are adopted."""
