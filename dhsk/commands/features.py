@@ -61,6 +61,9 @@ if TYPE_CHECKING:
 MODEL: Final = "model.dhsk"
 """File in the folder of the features with what makes those of new samples."""
 
+_OPTIONS: Final = {"n_components": "rank", "sphere_map": "map", "random_state": "seed"}
+"""Options of parameters that have another name."""
+
 _SELECTION, _OVERSAMPLING, _ = LANDMARKS
 
 FIT_ROWS: Final = rows_of(
@@ -218,9 +221,9 @@ def _earlier(
     if not is_occupied(out):
         return None
     FeatureStore.open(out)
-    place = next((one for one in (out / MODEL, journal / MODEL) if one.exists()), None)
     if hasattr(model, "n_components_"):
         return None  # that of --by, whose features are compared when they are written
+    place = next((one for one in (out / MODEL, journal / MODEL) if one.exists()), None)
     if place is None:
         if cluster.part is not None and parts_of(out).exists():
             return None
@@ -231,7 +234,7 @@ def _earlier(
     found = type(model).load(place)
     before, now = found.get_params(deep=False), model.get_params(deep=False)
     differences = [
-        f"{name} ({short(before[name])}, now {short(value)})"
+        f"{_OPTIONS.get(name, name)} ({short(before[name])}, now {short(value)})"
         for name, value in now.items()
         if name != "memory" and before[name] != value
     ]
