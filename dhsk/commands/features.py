@@ -20,6 +20,7 @@ from dhsk.commands.console import (
     say_cost_of,
     say_wrapped,
 )
+from dhsk.commands.earlier_run import MODEL
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     DTYPES,
@@ -57,9 +58,6 @@ from dhsk.units import counted, human_seconds
 
 if TYPE_CHECKING:
     from dhsk.estimators.nystrom import NystromFeatures
-
-MODEL: Final = "model.dhsk"
-"""File in the folder of the features with what makes those of new samples."""
 
 _OPTIONS: Final = {"n_components": "rank", "sphere_map": "map", "random_state": "seed"}
 """Options of parameters that have another name."""

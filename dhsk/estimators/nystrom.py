@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -249,7 +250,8 @@ class NystromFeatures(
         check_is_fitted(self)
         place, features = parse_place("path", path), self._features
         samples = features.row_map.to_predict(self._opened(X))
-        with in_scikit_words(self), shown(progress, reading=1, features=5) as report:
+        words = nullcontext() if isinstance(X, Samples) else in_scikit_words(self)
+        with words, shown(progress, reading=1, features=5) as report:
             run = self._run(report)
             stored, held = store_features(samples, features, place, run)
         features.row_map.warn(samples)

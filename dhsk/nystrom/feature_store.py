@@ -5,7 +5,8 @@ Layout, schema 2: an array (N, r) of chunks (rows, r), fill NaN, crc32c. The att
 "feature_names" are the names of the input features, if they have names, with a digest in
 "dhsk_features". As in Gram stores, a chunk appears in one step, so its presence at full size is the
 record of a finished block, and a finished array records the checksums of its chunks by their
-places. "map.npz" beside them has the landmarks and the normalization, see `held_map`.
+places. "map.npz" beside them has the landmarks and the normalization, see `held_map`; the command
+`dhsk features` adds "model.dhsk", the estimator.
 """
 
 from collections.abc import Sequence
