@@ -118,7 +118,8 @@ def command() -> None:
     """Listed, with the options of all commands, and its output."""
     images = samples().reshape(40, 3, 4)
     write_idx("digits.idx", images)
-    assert "nearest  Say which sample is nearest to each of SAMPLES." in run("--help")
+    said = " ".join(run("--help").split())
+    assert "nearest Say which sample is nearest to each of SAMPLES." in said
     assert "--verbose" in run("nearest", "--help")
     words = ("nearest", "digits.idx", "--kernel", "laplacian", "--map", "presence")
     lines = run(*words).splitlines()

@@ -68,6 +68,13 @@ def nystrom(journal: Path | None) -> Any:
     return bits_of_model(model.fit_samples(X, Y, journal=journal))
 
 
+def features(journal: Path | None) -> Any:
+    """Landmarks, and the leading components of their features."""
+    model = dhsk.NystromFeatures(30, oversampling=2.0, time_scale=0.7, random_state=0)
+    model.fit_samples(X, journal=journal)
+    return model.landmarks_, model.normalization_, model.trace_error_
+
+
 def components(journal: Path | None) -> Any:
     """Principal components from passes over a matrix."""
     model = dhsk.HeatKernelPCA(3, journal=journal).fit(X)
@@ -122,6 +129,7 @@ METHODS: dict[str, Run] = {
     "against the rest on working sets": against_the_rest,
     "working sets": svc,
     "low rank": nystrom,
+    "features": features,
     "components": components,
     "clusters": clusters,
     "diffusion map": diffusion,
@@ -185,7 +193,15 @@ def bits(found: Any) -> Any:
             return repr(found)
 
 
-QUICK = {"exact", "low rank", "standard deviations", "discrepancies", "grid", "grid of low rank"}
+QUICK = {
+    "exact",
+    "low rank",
+    "features",
+    "standard deviations",
+    "discrepancies",
+    "grid",
+    "grid of low rank",
+}
 """Methods of few entries."""
 
 

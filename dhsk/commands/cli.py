@@ -8,6 +8,7 @@ OVERVIEW = {
     "compare": "Say whether two sets of samples come from one distribution.",
     "cv": "Find the best kernel and parameters by cross-validation.",
     "demo": "Run `dhsk cv` on 1797 images of handwritten digits.",
+    "features": "Write Nyström features of SAMPLES to a zarr array.",
     "gram": "Compute the Gram matrix of SAMPLES into a zarr store.",
     "info": "Describe a model, a store, samples or the results of dhsk cv.",
     "kernel": "Print values of a heat kernel with proven error bounds.",

@@ -91,6 +91,11 @@ def connected_if_asked(
     return connected(asked)
 
 
+def parts_of(out: Place) -> Place:
+    """Folder in which several processes share the work of a command."""
+    return out.with_name(f"{out.name}.parts")
+
+
 @contextmanager
 def _part_of_job(part: tuple[int, int], out: Place, *, last_reads: bool) -> "Iterator[ArrayJob]":
     """One of the processes that share the work of this command."""
@@ -98,7 +103,7 @@ def _part_of_job(part: tuple[int, int], out: Place, *, last_reads: bool) -> "Ite
     from dhsk.gram.storage.parts import parse_part
 
     number, count = astuple(parse_part(part))
-    folder = out.with_name(f"{out.name}.parts")
+    folder = parts_of(out)
     job = ArrayJob(number, count, folder, partial(click.echo, err=True), last_reads)
     given = click.get_current_context().params.items()
     options = {name: str(value) for name, value in given if name != "part"}

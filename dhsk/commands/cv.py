@@ -14,6 +14,7 @@ from dhsk.commands.console import hint, say_cost
 from dhsk.commands.cv_options import FINAL, KERNELS_OF_GRID, PASSED_ON, SETTINGS, splitter_of
 from dhsk.commands.cv_table import print_result
 from dhsk.commands.earlier_run import (
+    MODEL,
     PAGE,
     READING,
     TABLES,
@@ -223,9 +224,9 @@ def _write(
         write_predictions(result.held_out_, result.best.point, samples, out / "predictions.csv")
     write_report(result, out / PAGE, TABLES)
     if result.model_ is not None:
-        result.best_estimator_.save(out / "model.dhsk")
+        result.best_estimator_.save(out / MODEL)
     elif overwrite:
-        (out / "model.dhsk").unlink(missing_ok=True)
+        (out / MODEL).unlink(missing_ok=True)
     result.to_json(out / "results.json")
 
 
@@ -234,7 +235,7 @@ def _print_files(
 ) -> None:
     """Print the files of the results, and the next commands."""
     model = result.model_ is not None
-    files = [*TABLES, PAGE, *(["model.dhsk"] if model else [])]
+    files = [*TABLES, PAGE, *([MODEL] if model else [])]
     hint(f"output: {out / files[0]}, {', '.join(files[1:])}")
     beside = result.beside
     if model and beside is not None and beside.ahead and not result.unlearnt:
@@ -246,4 +247,4 @@ def _print_files(
         hint(f"repeat: dhsk cv --config {shlex.quote(str(out / FILE))}")
     hint(f"next:   {opening(out / PAGE)}")
     if model:
-        say_predict("or:     ", out / "model.dhsk", source, labels, table)
+        say_predict("or:     ", out / MODEL, source, labels, table)

@@ -37,7 +37,10 @@ PAGE: Final = "report.html"
 WITNESS: Final = "witness.csv"
 """File of `dhsk compare`, beside results.json and its page."""
 
-RESULTS: Final = (*TABLES, PAGE, "model.dhsk", WITNESS)
+MODEL: Final = "model.dhsk"
+"""File of the model in a folder of results, or of features."""
+
+RESULTS: Final = (*TABLES, PAGE, MODEL, WITNESS)
 """Files of results, which another run would replace."""
 
 _NOTE: Final = ("fits", "run.json")
@@ -139,7 +142,7 @@ def answer_in(
     from dhsk.models.files import load_model
     from dhsk.validation.result import CvResult
 
-    if not entries_of(out).issuperset((*TABLES, PAGE, *(["model.dhsk"] if model else []))):
+    if not entries_of(out).issuperset((*TABLES, PAGE, *([MODEL] if model else []))):
         return None
     found = CvResult.from_json(out / TABLES[0])
     if found.version != version("dhsk") or (eigenvalues and not found.eigenvalues):
@@ -147,7 +150,7 @@ def answer_in(
     beside = found.baselines
     if baselines and (beside.left_out or not beside.tried):
         return None
-    return replace(found, model_=load_model(out / "model.dhsk") if model else None)
+    return replace(found, model_=load_model(out / MODEL) if model else None)
 
 
 def _other_options(reading: Any, options: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
 from dhsk.commands.cv_table import facts_of_result, rows_of_result
-from dhsk.commands.earlier_run import PAGE, TABLES, WITNESS, opening, refuse_unfinished
+from dhsk.commands.earlier_run import MODEL, PAGE, TABLES, WITNESS, opening, refuse_unfinished
 from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError, StoreError
@@ -216,6 +216,8 @@ def _features(path: Place) -> Description:
     following = ["write the features again: only what is missing is computed"]
     if not missing:
         following = [f"dhsk verify {path}, or zarr.open_array({str(path)!r})"]
+        if (path / MODEL).exists():
+            following.append(f"dhsk features NEW_SAMPLES --by {path} --out FOLDER")
     facts = {
         "kind": "feature store", "path": path, "n_samples": n, "n_components": width,
         "dtype": store.dtype, "kernel": described["kernel"], "map": described["map"],

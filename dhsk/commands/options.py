@@ -194,8 +194,8 @@ KERNEL: Final = rows_of(
         "--time-scale",
         type=float,
         common=True,
-        help="How far heat spreads: time in log(dim)/dim. [default: 1; for `dhsk train` the one at "
-        "which samples are 0.4 alike on average]",
+        help="How far heat spreads: time in log(dim)/dim. [default: 1; for `dhsk train` and "
+        "`features` the one at which samples are 0.4 alike on average]",
     ),
     option("--time", type=float, help="The same as a time t, in place of --time-scale."),
     option(

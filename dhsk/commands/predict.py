@@ -15,7 +15,7 @@ from dhsk.arrays import Rows
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, say_cost_of
-from dhsk.commands.earlier_run import TABLES, refuse_unfinished
+from dhsk.commands.earlier_run import MODEL, TABLES, refuse_unfinished
 from dhsk.commands.inputs import (
     check_out,
     names_in_table,
@@ -79,9 +79,9 @@ def _model_in(place: Place) -> Place:
     refuse_unfinished(place)
     if not (place / TABLES[0]).exists():
         return place
-    if not (place / "model.dhsk").exists():
+    if not (place / MODEL).exists():
         raise InputError(f"{place} has no model: run dhsk cv with --model, or dhsk train")
-    return place / "model.dhsk"
+    return place / MODEL
 
 
 def _has_labels(table: Place) -> bool:

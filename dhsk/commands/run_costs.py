@@ -19,7 +19,9 @@ from dhsk.planning.fits import (
     FLOPS,
     SUPPORT,
     exact_seconds,
+    features_seconds,
     few_support_seconds,
+    reading_seconds,
 )
 from dhsk.planning.prediction import KERNEL_SECONDS, Prediction
 from dhsk.planning.rates import TYPICAL, known_rates
@@ -83,6 +85,34 @@ def low_rank_cost(samples: Samples, y: Any, dtype: str, landmarks: int, run: Run
         memory=fit.need.total,
         disk=model if run.client is None else model + prediction.plan.disk_bytes,
         stays=model,
+    )
+
+
+def features_cost(
+    samples: Samples, run: Run, dtype: str, landmarks: int, width: int, fitted: RowsShape | None
+) -> Cost:
+    """Cost of Nyström features in a store, by landmarks to be chosen, or by `fitted` ones."""
+    n, rows = samples.shape[0], RowsShape.of_samples(samples, dtype)
+    prediction = _prediction(samples, dtype, run.resources, "none")
+    speeds, cores = prediction.of_core, prediction.at_once
+    store = n * width * rows.itemsize
+    model = landmarks * (rows.nbytes // n + 8 * width)
+    writing = n * landmarks * (speeds.entry + width * speeds.product) / cores
+    seconds, copied = 2 * reading_seconds(n, speeds) + writing, 0
+    if fitted is None:
+        seconds += reading_seconds(n, speeds) + features_seconds(n, landmarks, cores, speeds)
+        memory = plan_low_rank(rows, landmarks, 0, run.allowance).need.total
+        copied = 0 if run.client is None else prediction.plan.disk_bytes
+    else:
+        block = BlockNeed(samples, fitted, width)
+        memory = plan_prediction(block, 0, run.allowance).need.total
+    return Cost(
+        what=f"{width:,} features of {_words(samples)} by {landmarks:,} landmarks",
+        seconds=seconds,
+        memory=memory,
+        disk=copied + store + 2 * model,
+        stays=store + 2 * model,
+        sooner="fewer features, or --oversampling 1",
     )
 
 

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from dataclasses import KW_ONLY, dataclass
+from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,13 +19,14 @@ from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import require_room
+from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
-from dhsk.objects.places import Place, parse_place
+from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.results.low_rank import LowRank, usual_oversampling
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
@@ -134,7 +136,32 @@ class NystromFeatures(
         y, progress
         """
         del y
-        self._approximate(X, progress)
+        self._fit(X, progress)
+        return self
+
+    def fit_samples(
+        self, samples: Any, progress: Show = None, journal: str | Place | None = None
+    ) -> Self:
+        """Fit to samples in a file, which may be larger than memory.
+
+        Parameters
+        ----------
+        samples
+        progress
+        journal
+            Folder or ``s3://`` prefix for checkpoints. The same call resumes after an interruption
+            and ends with the same features, if `random_state` is a number; remove the folder when
+            the features are written. None for no checkpoints.
+        """
+        self._check()
+        opened = open_samples(samples)
+        names = None if opened.vectorizer else opened.feature_names
+        self._keep_features(opened.shape[1], names)
+        self._takes_any_order = False
+        kept = None if journal is None else parse_place("journal", journal)
+        with shown(progress) as report:
+            run = replace(self._run(report), journal=kept, scratch=scratch_in(kept))
+            self._approximate(opened, run)
         return self
 
     def fit_transform(
@@ -154,7 +181,7 @@ class NystromFeatures(
             Z, (N, `n_components_`), of `dtype`: equal to those of `transform` up to rounding.
         """
         del y
-        made = self._approximate(X, progress).features.values
+        made = self._fit(X, progress).features.values
         return self._transform(X, warn=False) if made is None or _is_lazy(X) else made
 
     def transform(self, X: Any) -> "NDArray[Any] | da.Array":
@@ -223,7 +250,8 @@ class NystromFeatures(
         check_is_fitted(self)
         place, features = parse_place("path", path), self._features
         samples = features.row_map.to_predict(self._opened(X))
-        with in_scikit_words(self), shown(progress, reading=1, features=5) as report:
+        words = nullcontext() if isinstance(X, Samples) else in_scikit_words(self)
+        with words, shown(progress, reading=1, features=5) as report:
             run = self._run(report)
             stored, held = store_features(samples, features, place, run)
         features.row_map.warn(samples)
@@ -290,17 +318,24 @@ class NystromFeatures(
             oversampling = usual_oversampling(rank, selection)
         return LowRank(rank, selection, oversampling, landmark_tol=self.landmark_tol).checked()
 
-    def _approximate(self, X: Any, progress: Show) -> Approximation:
-        """Fit, and return the approximation."""
+    def _check(self, *positive: str) -> None:
+        super()._check(*positive)
+        self._low_rank()
+
+    def _fit(self, X: Any, progress: Show) -> Approximation:
+        """Fit to an array, and return the approximation."""
         self._check()
-        how = self._low_rank()
         samples = self._samples(self._validated(X))
-        how = how.among(samples.shape[0])
-        seed = random_numbers(self.random_state).randint(np.iinfo(np.int32).max)
         with self._begun(progress) as run:
-            row_map = self._row_map(SamplePairs(samples))
-            self._keep_map(row_map)
-            found = approximate(samples, row_map, how, run, seed=seed)
+            return self._approximate(samples, run)
+
+    def _approximate(self, samples: Samples, run: Run) -> Approximation:
+        """Fit to opened samples, with checked parameters, and return the approximation."""
+        how = self._low_rank().among(samples.shape[0])
+        seed = random_numbers(self.random_state).randint(np.iinfo(np.int32).max)
+        row_map = self._row_map(SamplePairs(samples))
+        self._keep_map(row_map)
+        found = approximate(samples, row_map, how, run, seed=seed)
         row_map.warn(samples)
         self._landmarks, self.landmark_indices_ = found.landmarks, found.indices
         self.normalization_, self.trace_error_ = found.root, found.trace_error

@@ -113,6 +113,10 @@ class ArrayJob:
         """Executor that has `window` tasks in flight."""
         return SharedTasks(self, window)
 
+    def share_of(self, total: int) -> range:
+        """Numbers of the tasks of this process among so many."""
+        return range(self.number - 1, total, self.count)
+
     def next_call(self) -> int:
         """Number of the next pass, which is the same in all processes."""
         return next(self._calls)

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import ROWS, Rows, blocks
 from dhsk.errors import SamplesChangedError
+from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.limits import core_count
 from dhsk.execution.lock import is_occupied
 from dhsk.execution.memory import require_room, share_memory
-from dhsk.execution.owner import sole_writer_of
+from dhsk.execution.owner import one_of_several_at, sole_writer_of
 from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
@@ -22,9 +23,9 @@ from dhsk.files import full_disk_is_budget
 from dhsk.nystrom.feature_store import FeatureStore
 from dhsk.nystrom.features import FeatureMap
 from dhsk.nystrom.held_map import drop_beside, held_beside, hold_beside
-from dhsk.objects.places import Place
+from dhsk.objects.places import Place, remove_unfinished
 from dhsk.progress import counter
-from dhsk.samples import Samples, open_samples
+from dhsk.samples import Samples, Scan, open_samples
 from dhsk.samples.scan import BLOCK_BYTES, rows_within
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def store_features(
     the store as needed. The second are the features that it holds: where another machine began it,
     landmarks and root are those of that machine.
 
+    Of several processes of an array job, the first makes the store, each writes the blocks of its
+    own numbers, and who finds that none is missing finishes it.
+
     Raises
     ------
     InputError
@@ -71,19 +75,14 @@ def store_features(
     store = FeatureStore(path, (n, width), _rows_of(samples, features), features.dtype)
     threads = _threads(samples, features, store, run.room)
     store.check_kind()
+    job = run.client if isinstance(run.client, ArrayJob) else None
+    locked = sole_writer_of if job is None else one_of_several_at
     # BLAS on one thread gives the same bits on any number of cores.
-    with full_disk_is_budget(), sole_writer_of(store.path), one_blas_thread():
+    with full_disk_is_budget(), locked(store.path), one_blas_thread():
         store.check_disk()
         found = features.row_map.scan(samples, run)
-        held = held_beside(store.path, features)
-        features = held or features
-        described = {"samples": found.fingerprint, **features.described()}
-        if found.zero_rows:
-            described["zero_rows"] = found.zero_rows
-        new = not is_occupied(store.path)
-        store.take_up(described, features.feature_names)
-        if held is None and store.missing():
-            hold_beside(store.path, features)
+        new = job is None and not is_occupied(store.path)
+        features = _taken_up(store, features, found, job)
         try:
             _write_missing(samples, features, store, threads, run)
         except SamplesChangedError:
@@ -91,8 +90,29 @@ def store_features(
                 drop_beside(store.path)
                 store.remove()
             raise
-        store.record()
+        if job is None or not store.missing():
+            remove_unfinished(store.path)  # of processes that were killed
+            store.record()
     return _read_lazily(store), features
+
+
+def _taken_up(
+    store: FeatureStore, features: FeatureMap, found: Scan, job: ArrayJob | None
+) -> FeatureMap:
+    """Make the store or open it, unless another process makes it; the features that it holds."""
+    if job is not None and job.number > 1:
+        job.agreed("store", bool)
+    held = held_beside(store.path, features)
+    features = held or features
+    described = {"samples": found.fingerprint, **features.described()}
+    if found.zero_rows:
+        described["zero_rows"] = found.zero_rows
+    store.take_up(described, features.feature_names)
+    if held is None and store.missing():
+        hold_beside(store.path, features)
+    if job is not None and job.number == 1:
+        job.agreed("store", lambda: True)
+    return features
 
 
 def _read_lazily(store: FeatureStore) -> "da.Array":
@@ -114,9 +134,12 @@ def _read_block(store: FeatureStore, block_id: tuple[int, int]) -> NDArray[Any]:
 def _write_missing(
     samples: Samples, features: FeatureMap, store: FeatureStore, threads: int, run: Run
 ) -> None:
-    missing = store.missing()
+    missing, total = store.missing(), store.n_blocks
     store.forget(missing)
-    advance = counter(run.report, "features", store.n_blocks, store.n_blocks - len(missing))
+    if isinstance(run.client, ArrayJob):
+        own = run.client.share_of(total)
+        missing, total = [number for number in missing if number in own], len(own)
+    advance = counter(run.report, "features", total, total - len(missing))
     for _ in Threads(threads).run(_write_block, _tasks(samples, features, store, missing)):
         advance(1)
 

@@ -5,7 +5,8 @@ Layout, schema 2: an array (N, r) of chunks (rows, r), fill NaN, crc32c. The att
 "feature_names" are the names of the input features, if they have names, with a digest in
 "dhsk_features". As in Gram stores, a chunk appears in one step, so its presence at full size is the
 record of a finished block, and a finished array records the checksums of its chunks by their
-places. "map.npz" beside them has the landmarks and the normalization, see `held_map`.
+places. "map.npz" beside them has the landmarks and the normalization, see `held_map`; the command
+`dhsk features` adds "model.dhsk", the estimator.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ from dhsk.gram.storage.descriptions import (
 from dhsk.gram.storage.header import short
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.stored_array import StoredArray
-from dhsk.objects.places import Place, free_bytes, remove_below, remove_unfinished
+from dhsk.objects.places import Place, free_bytes, remove_below
 from dhsk.progress import Progress
 from dhsk.run_progress import passes_of_call
 from dhsk.units import format_bytes
@@ -181,7 +182,6 @@ class FeatureStore:
             )
         if not self._is_described():
             raise CorruptTileError(_DAMAGED.format(self.path))
-        remove_unfinished(self.path)
 
     def _is_described(self) -> bool:
         """Whether zarr.json follows from the header and the shape; its attributes are adopted."""

@@ -142,6 +142,10 @@ LINES = {
         ("gram", "x.npy", "--tile", "30", "--part", "2/3"),
         "matrix of 80 samples of 12 features, part 2 of 3, 6 of 6 tiles",
     ),
+    "features": (
+        ("features", "x.npy", "--rank", "20"),
+        "20 features of 80 samples of 12 features by 60 landmarks",
+    ),
     "train": (
         ("train", "x.npy", "--labels", "y.txt"),
         "exact SVM of 80 samples of 12 features, 2 classes",

@@ -94,6 +94,30 @@ def test_parts_share_on_a_server(run: Any, start: Any, tmp_path: Path, url: Obje
     assert sorted(left) == ["m.dhsk.parts/ended.npz", "p.csv.parts/ended.npz"]
 
 
+@pytest.mark.slow(seconds=10)
+def test_parts_write_features_on_a_server(
+    run: Any, start: Any, tmp_path: Path, url: ObjectPath
+) -> None:
+    """Those of files, to the bit; the same command goes on there, and new samples are read."""
+    features = ["features", f"{url}/x.npy", "--rank", "20"]
+    assert run(*features, "--out", "here", "--part", "1/1")[0] == DONE
+    words = [[*features, "--out", f"{url}/z", "--part", f"{number}/2"] for number in (1, 2)]
+    processes = [start(tmp_path, part) for part in words]
+    said = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [DONE, DONE], said
+    here, there = files_of(Path("here")), url / "z"
+    assert {name: (there / name).read_bytes() for name in there.sizes()} == here
+    code, out, err = run(*features, "--out", f"{url}/whole")
+    assert (code, f"next:   dhsk train {url}/whole --labels LABELS" in out) == (DONE, True), err
+    code, out, err = run(*features, "--out", f"{url}/whole")
+    assert (code, "whole was complete: nothing was computed" in out) == (DONE, True), err
+    words = [["features", f"{url}/x.npy", "--by", f"{url}/z", "--out", f"{url}/new"]]
+    assert run(*words[0])[0] == DONE
+    assert (url / "new" / "c" / "0" / "0").read_bytes() == here["c/0/0"]
+    left = [name for name in url.sizes() if ".part" in name]
+    assert left == ["z.parts/ended.npz"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [(), ("--rank", "10,20")])
 def test_scores_of_samples_on_a_server_are_those_of_files(

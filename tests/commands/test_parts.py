@@ -15,6 +15,7 @@ from dhsk.__main__ import BAD_INPUT, DONE
 from dhsk.execution.array_job import ArrayJob
 
 TRAIN = ["train", "x.npy", "--labels", "y.txt", "--rank", "40", "--time-scale", "0.7", "--C", "10"]
+FEATURES = ["features", "x.npy", "--rank", "900", "--oversampling", "1", "--selection", "uniform"]
 COMPARE = ["compare", "x.npy", "t.npy", "--permutations", "99"]
 
 
@@ -64,6 +65,31 @@ def test_killed_part_of_a_training(run: Any, start: Any, tmp_path: Path) -> None
     code, out, _ = run(*parts[1])  # killed in its last moment
     assert code == DONE
     assert "all parts have ended before, and made m: to run them again, remove m.parts" in out
+
+
+@pytest.mark.slow(seconds=30)
+def test_killed_part_of_features(run: Any, start: Any, contents: Any, tmp_path: Path) -> None:
+    """One is killed while landmarks are looked for, the other one while the store is written."""
+    assert run(*FEATURES, "--out", "one", "--part", "1/1")[0] == DONE
+    parts = [[*FEATURES, "--out", "f", "--part", f"{number}/2"] for number in (1, 2)]
+    processes = [start(tmp_path, words) for words in parts]
+    for killed, sign in ((1, "f.parts/part-[1-9]*-2.npz"), (0, "f/c/*/0")):
+        begin = time.monotonic()
+        while not list(Path().glob(sign)):
+            assert time.monotonic() - begin < 60
+            time.sleep(0.01)
+        os.killpg(processes[killed].pid, signal.SIGKILL)
+        processes[killed].communicate(timeout=60)
+        processes[killed] = start(tmp_path, parts[killed])
+    said = finished(processes)
+    assert any("output: f\n" in one for one in said)
+    assert contents(Path("f")) == contents(Path("one"))
+    assert len(list(Path("f/c").iterdir())) == 5
+    assert left("f.parts") == ["ended.npz"]
+    code, out, _ = run(*parts[0])
+    assert (code, "all parts have ended before, and made f" in out) == (DONE, True)
+    code, out, _ = run(*FEATURES, "--out", "f")
+    assert (code, "f was complete: nothing was computed" in out) == (DONE, True)
 
 
 def test_part_of_other_options(run: Any) -> None:

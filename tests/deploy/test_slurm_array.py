@@ -20,7 +20,7 @@ def test_is_valid_bash() -> None:
 @pytest.mark.parametrize(
     ("words", "environment", "said"),
     [
-        (["cv"], ARRAY, "gram, train, predict and compare have parts"),
+        (["cv"], ARRAY, "gram, train, predict, compare and features have parts"),
         (["gram"], {}, "no array: sbatch --array=1-64"),
         (["gram"], ARRAY, "set DHSK_VENV"),
         (["gram"], {**ARRAY, "SLURM_ARRAY_TASK_COUNT": "1", "PATH": "."}, "set DHSK_PARTS"),

@@ -1,6 +1,7 @@
 """Nyström features: scikit-learn's contract, and an error that is what it is said to be."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -229,3 +230,54 @@ def test_an_indefinite_kernel_is_refused(counts: Callable[[int, int], Any]) -> N
     kernel = dhsk.ParametrixKernel(time=2.0, order=None, dim=4)
     with pytest.raises(InputError, match="choose a positive semi-definite kernel"):
         NystromFeatures(300, kernel, "uniform", random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("oversampling", [1, 3])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_fit_to_a_file_is_that_to_its_samples(
+    X: Any, tmp_path: Path, sparse: bool, oversampling: float
+) -> None:
+    """Bit for bit, with the names of a table's columns; and they are told apart in transform."""
+    given = csr_array(X) if sparse else X
+    model = NystromFeatures(20, oversampling=oversampling, random_state=0)
+    here, seen = model.fit(given), list[str]()
+    there = NystromFeatures(20, oversampling=oversampling, random_state=0)
+    there.fit_samples(given, lambda event: seen.append(event.stage))
+    assert "landmarks" in seen
+    for name in ("normalization_", "landmark_indices_"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
+    np.testing.assert_array_equal(there.transform(given), here.transform(given))
+    assert there.trace_error_ == here.trace_error_
+    assert (there.n_components_, there.time_scale_) == (here.n_components_, here.time_scale_)
+    if not sparse:
+        names = [f"w{j}" for j in range(12)]
+        table = "\n".join([",".join(names), *(",".join(map(str, row)) for row in X)])
+        (tmp_path / "x.csv").write_text(table)
+        there.fit_samples(tmp_path / "x.csv")
+        np.testing.assert_array_equal(there.normalization_, here.normalization_)
+        assert there.feature_names_in_.tolist() == names
+        there.fit_samples(X)
+        assert not hasattr(there, "feature_names_in_")
+
+
+def test_a_fit_to_samples_larger_than_memory(
+    X: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read in every pass, and the features are the same up to rounding."""
+    np.save(tmp_path / "x.npy", X)
+    whole = NystromFeatures(20, time_scale=1.0, random_state=0).fit(X)
+    asked: list[str] = []
+
+    def planned(need: Any, *_: Any) -> Any:
+        asked.append(need.what)
+        return need.share("samples read in every pass", 2)
+
+    monkeypatch.setattr("dhsk.nystrom.approximation.plan_here", planned)
+    model = NystromFeatures(20, time_scale=1.0, random_state=0).fit_samples(tmp_path / "x.npy")
+    assert asked == ["60 landmarks of 150 samples"]
+    np.testing.assert_array_equal(model.landmark_indices_, whole.landmark_indices_)
+    np.testing.assert_allclose(model.trace_error_, whole.trace_error_, rtol=1e-6)
+    Z, expected = model.transform(X), whole.transform(X)
+    np.testing.assert_allclose(Z @ Z.T, expected @ expected.T, atol=SAME)
+    with pytest.raises(InputError, match="n_components must be a whole number"):
+        NystromFeatures(0).fit_samples("no samples")

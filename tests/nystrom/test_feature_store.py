@@ -2,6 +2,8 @@
 
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +22,8 @@ import dhsk
 from dhsk.commands.cli import commands
 from dhsk.errors import BudgetError, CorruptTileError, InputError, StoreError, StoreMismatchError
 from dhsk.estimators.nystrom import NystromFeatures
-from dhsk.execution.lock import sole_writer
+from dhsk.execution.array_job import ArrayJob
+from dhsk.execution.lock import one_of_several, sole_writer
 from dhsk.execution.run import Run
 from dhsk.nystrom import feature_blocks, features
 from dhsk.nystrom.feature_store import ATTRIBUTE, FeatureStore
@@ -243,6 +246,91 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
     computed.clear()
     model.write(X, tmp_path / "z")
     assert not computed
+
+
+def part(model: NystromFeatures, number: int, count: int, folder: Path) -> NystromFeatures:
+    """The same model in one of several processes."""
+    one = copy(model)
+    one.client = ArrayJob(number, count, folder / "z.parts")  # type: ignore[assignment]
+    return one
+
+
+def test_parts_write_the_store_of_one(
+    model: NystromFeatures, X: Any, small_blocks: None, computed: list[int], tmp_path: Path
+) -> None:
+    """Each block once, by threads that begin at once; who is late finds nothing to do."""
+    model.write(X, tmp_path / "whole")
+    computed.clear()
+    parts = [part(model, number, 3, tmp_path) for number in (3, 2, 1)]
+    with ThreadPoolExecutor(3) as pool:
+        for written in pool.map(lambda one: one.write(X, tmp_path / "z"), parts):
+            assert written.shape == (N, 20)
+    assert sorted(computed) == list(range(10))
+    assert contents(tmp_path / "z") == contents(tmp_path / "whole")
+    computed.clear()
+    part(model, 2, 3, tmp_path).write(X, tmp_path / "z")
+    assert not computed
+
+
+def test_a_killed_part_writes_what_it_had_not(
+    model: NystromFeatures,
+    X: Any,
+    small_blocks: None,
+    computed: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others write none of its blocks, and leave alone what may be a block that is written."""
+    monkeypatch.setattr("dhsk.nystrom.feature_blocks.core_count", lambda: 1)
+    model.write(X, tmp_path / "whole")
+    computed.clear()
+    part(model, 1, 2, tmp_path).write(X, tmp_path / "z")
+    beside = tmp_path / "z" / "c" / "7" / ".0.abc.part"
+    beside.parent.mkdir()
+    beside.touch()
+    with monkeypatch.context() as patch:
+        sabotage(patch, 5)
+        with pytest.raises(KeyboardInterrupt):
+            part(model, 2, 2, tmp_path).write(X, tmp_path / "z")
+    part(model, 1, 2, tmp_path).write(X, tmp_path / "z")  # begun again, with nothing to do
+    assert computed == [0, 2, 4, 6, 8, 1, 3, 5]
+    assert FeatureStore.open(tmp_path / "z").missing() == [5, 7, 9]
+    assert beside.exists()
+    seen: list[Any] = []
+    part(model, 2, 2, tmp_path).write(X, tmp_path / "z", progress=seen.append)
+    assert computed[8:] == [5, 7, 9]
+    counted = [(event.done, event.total) for event in seen if event.stage == "features"]
+    assert counted == [(done, 5) for done in (2, 3, 4, 5)]
+    assert contents(tmp_path / "z") == contents(tmp_path / "whole")
+
+
+def test_a_part_of_other_samples_is_refused(
+    model: NystromFeatures, X: Any, small_blocks: None, tmp_path: Path
+) -> None:
+    """Nothing is touched. A writer of all is refused while a part writes."""
+    part(model, 1, 2, tmp_path).write(X, tmp_path / "z")
+    before = contents(tmp_path / "z")
+    with pytest.raises(StoreMismatchError, match=r"of other samples \(.*, now "):
+        part(model, 2, 2, tmp_path).write(X + 1, tmp_path / "z")
+    with (
+        one_of_several(tmp_path / "z"),
+        pytest.raises(StoreError, match="is being written by process"),
+    ):
+        model.write(X, tmp_path / "z")
+    assert contents(tmp_path / "z") == before
+
+
+def test_parts_of_other_rounding_write_the_features_of_the_first(
+    model: NystromFeatures, X: Any, small_blocks: None, tmp_path: Path
+) -> None:
+    """Their own normalization has other last bits, as on another machine."""
+    model.write(X, tmp_path / "whole")
+    part(model, 1, 2, tmp_path).write(X, tmp_path / "z")
+    second = part(model, 2, 2, tmp_path)
+    second.normalization_ = model.normalization_ * (1 + np.finfo(float).eps)
+    with pytest.warns(UserWarning, match="begun on another machine"):
+        second.write(X, tmp_path / "z")
+    assert contents(tmp_path / "z") == contents(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("sparse", [False, True])
