@@ -219,6 +219,11 @@ def _machine() -> str:
     return sha256(systems.boot_id().encode()).hexdigest()[:6]
 
 
+def is_part(name: str) -> bool:
+    """Whether a file is the part of one that a process writes, or left when it was killed."""
+    return name.startswith(".") and name.endswith(_PART)
+
+
 def remove_parts(folder: Path) -> None:
     """Remove the parts that killed processes left in a folder and all below it."""
     for file in folder.rglob(f".*{_PART}"):

@@ -20,7 +20,7 @@ from typing import Final
 
 from dhsk import systems
 from dhsk.errors import StoreError, warn
-from dhsk.files import REFUSED, is_at, made_folder, not_writable
+from dhsk.files import REFUSED, is_at, is_part, made_folder, not_writable
 from dhsk.objects.places import Place, entries_of
 
 LOCK_NAME: Final = ".lock"
@@ -130,8 +130,9 @@ def _release(descriptor: int, file: Path, *, shared: bool) -> None:
 
 
 def is_occupied(path: Place) -> bool:
-    """Whether a path exists and is not a folder that is empty but for locks."""
-    return path.is_file() or not entries_of(path) <= {LOCK_NAME, TURNS_NAME}
+    """Whether a path exists and is not a folder that is empty but for locks and parts of files."""
+    entries = {name for name in entries_of(path) if not is_part(name)}
+    return path.is_file() or not entries <= {LOCK_NAME, TURNS_NAME}
 
 
 def _acquire(file: Path, *, shared: bool) -> tuple[int, bool]:

@@ -436,6 +436,18 @@ def test_what_is_no_store_of_features_is_refused(
         model.write(X, tmp_path / "other")
 
 
+def test_what_a_killed_process_left_of_its_first_file_is_nothing(
+    model: NystromFeatures, X: Any, tmp_path: Path
+) -> None:
+    """Features and matrices are written there as into an empty folder."""
+    for name in ("z", "gram"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".zarr.json.0123456789abcd.part").write_bytes(b"{")
+    model.write(X, tmp_path / "z")
+    dhsk.compute_gram(X, "heat", store=tmp_path / "gram")
+    assert not [file for file in tmp_path.rglob("*.part") if file.is_file()]
+
+
 @pytest.mark.slow
 def test_a_server_has_the_files_of_a_folder(
     model: NystromFeatures, X: Any, small_blocks: None, tmp_path: Path, bucket: str
