@@ -1,6 +1,8 @@
 """What a value of a table is, or a column: a gap, a number and how it is written, or groups."""
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +15,7 @@ _OF_GROUPS: Final = frozenset(
     {
         "", "patient", "subject", "donor", "person", "participant", "individual", "animal",
         "specimen", "session", "group", "batch", "customer", "client", "user", "author", "speaker",
-        "mouse", "host", "family", "household",
+        "mouse", "host", "family", "household", "plot",
     }
 )  # fmt: skip
 """Names of a column whose values are groups of samples, in lower case, without "id"."""
@@ -30,12 +32,29 @@ _OF_FEATURES: Final = frozenset(
 FEWEST_GROUPS: Final = 10
 """Least number of groups, two in each of five folds; columns of fewer may hold the labels."""
 
+_CHANCE: Final = 1e-4
+"""Largest probability that values come with one label each by chance, where they tell groups."""
+
 STAY_TOGETHER: Final = "rows of one value stay in one fold (--groups)"
 
 
 def names_groups(name: str) -> bool:
     """Whether a column is called as groups of samples are."""
     return name.lower().replace("_", " ").removesuffix("id").strip() in _OF_GROUPS
+
+
+def are_groups(values: Sequence[Any], labels: Sequence[Any]) -> bool:
+    """Whether values that come again have one label each, as plots that were visited often have.
+
+    They are enough, and so are their rows, that it is no chance.
+    """
+    pairs = [(str(v), str(y)) for v, y in zip(values, labels, strict=True) if not is_gap(v)]
+    sizes, kinds = Counter(value for value, _ in pairs), Counter(label for _, label in pairs)
+    if len(sizes) < FEWEST_GROUPS or len(set(pairs)) > len(sizes):
+        return False
+    shares = [count / len(pairs) for count in kinds.values()]
+    chances = (sum(share**size for share in shares) for size in sizes.values())
+    return math.prod(chances) < _CHANCE
 
 
 def names_features(name: str) -> bool:

@@ -18,6 +18,7 @@ from dhsk.samples.kinds import (
     FEWEST_GROUPS,
     STAY_TOGETHER,
     are_dates,
+    are_groups,
     are_numbers,
     how_written,
     is_gap,
@@ -125,6 +126,10 @@ class Roles:
             labels, group = [group], None
         elif text and group and group.lower() == "subject":
             group = next((name for name in called if name != group), None)
+        if group is None and labels and not text:
+            several = (k for k in own if k not in {*none, labels[0]})
+            group = next((k for k in several if are_groups(more[k], more[labels[0]])), None)
+            labels = [name for name in labels if name != group]
         return cls(columns, more, own, ids, group, text, vector, written, labels)
 
     @property

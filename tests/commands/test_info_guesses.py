@@ -114,6 +114,27 @@ def test_repeated_patients_are_groups(run: Any, inside: None) -> None:
     assert "labels   perhaps ward (or site, batch)\n" in run("info", "t.csv")[1]
 
 
+def test_words_that_have_one_label_each_are_groups(run: Any, inside: None) -> None:
+    """Whatever they are called: as columns of 0 and 1 they would tell every label."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((120, 3)), columns=list("abc"))
+    place = np.arange(120) // 6
+    table = table.assign(where=[f"P{k}" for k in place], how=np.array(["fed", "not"])[place % 2])
+    table.to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    assert "groups   where: rows of one value stay in one fold" in out
+    assert "get_dummies" not in out
+    cv = out.splitlines()[-2]
+    assert cv.endswith("dhsk cv t.csv --labels t.csv:how --groups t.csv:where --out found")
+    words = ("--folds", 2, "--C", 1, "--kernel", "linear")
+    assert run(*shlex.split(cv)[2:], *words)[0] == DONE
+    table.assign(how=rng.permutation(table["how"])).to_csv("t.csv", index=False)
+    assert "get_dummies(table, columns=['where'])" in run("info", "t.csv")[1]
+    numbered = table.drop(columns="where").assign(plot=place)
+    numbered.to_csv("t.csv", index=False)
+    assert "groups   plot: rows of one value" in run("info", "t.csv")[1]
+
+
 def test_gaps_need_scaled_columns(run: Any, inside: None) -> None:
     """No column goes for a few; a column that is mostly empty does. The lines run."""
     rng = np.random.default_rng(0)
