@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +31,9 @@ _OF_FEATURES: Final = frozenset(
 
 FEWEST_GROUPS: Final = 10
 """Least number of groups, two in each of five folds; columns of fewer may hold the labels."""
+
+_FEWEST_MEASURED: Final = 10
+"""Least number of different numbers of a column of measurements."""
 
 _CHANCE: Final = 1e-4
 """Largest probability that values come with one label each by chance, where they tell groups."""
@@ -139,3 +142,37 @@ def is_numeric(value: Any) -> bool:
 def mean_length(values: list[Any]) -> float:
     """Mean number of characters."""
     return sum(len(str(value)) for value in values) / max(len(values), 1)
+
+
+def dummies_in(columns: Mapping[str, list[Any]]) -> set[str]:
+    """Columns of 0 and 1 of one category, as pandas.get_dummies makes: each row has one, or a gap.
+
+    One of them follows from the others, so that as a label it would be among the features.
+    """
+    siblings: dict[str, list[str]] = {}
+    for name, values in columns.items():
+        if "_" in name and all(is_numeric(v) and number_of(v) in (0, 1) for v in values):
+            siblings.setdefault(name.rpartition("_")[0], []).append(name)
+    return {
+        name
+        for names in siblings.values()
+        if len(names) > 1
+        for name in names
+        if all(
+            sum(map(number_of, row)) <= 1 for row in zip(*(columns[k] for k in names), strict=True)
+        )
+    }
+
+
+def odd_in(values: list[Any]) -> list[str]:
+    """What else is in a column that mostly holds many different numbers: "n.d.", "12 mm"."""
+    present = present_of(values)
+    numbers = [value for value in present if is_numeric(value)]
+    if 2 * len(numbers) <= len(present) or len(set(map(str, numbers))) < _FEWEST_MEASURED:
+        return []
+    return list(dict.fromkeys(str(v).strip() for v in present if not is_numeric(v)))
+
+
+def is_word_for_none(text: str) -> bool:
+    """Whether a cell among numbers has none itself, as "n.d.", or is an error of Excel's."""
+    return text.startswith("#") or not any(map(str.isdigit, text))

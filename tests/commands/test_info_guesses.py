@@ -221,6 +221,28 @@ def test_numbers_with_commas_or_percents_are_told(run: Any, inside: None) -> Non
     assert "--id-column" not in out
 
 
+def test_cells_that_are_no_numbers_are_told(run: Any, inside: None) -> None:
+    """A few in a column of numbers, which is no labels; pandas leaves words for none empty."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((60, 3)).round(6), columns=list("abc"))
+    table = table.assign(kind=["u", "v"] * 30).astype({"a": object, "b": object})
+    table.loc[[3, 9, 41], "a"], table.loc[7, "b"] = "n.d.", "#DIV/0!"
+    table.to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    assert "labels   perhaps kind\n" in out
+    assert "cells    a ('n.d.'), b ('#DIV/0!'): no numbers, so these columns are left out" in out
+    line = next(line for line in out.splitlines() if line.startswith("next:"))
+    exec(line.removeprefix("next:").partition(" in Python")[0].strip())
+    after = run("info", "t_numbers.csv")[1]
+    assert "gaps     4 of 60 rows have some, in 2 columns (a, b)" in after
+    assert "dhsk cv t_numbers.csv --labels t_numbers.csv:kind --map scaled --out found" in after
+    table.loc[9, "a"] = "12 mm"  # a number, which pandas would lose
+    table.to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    assert "next:   dhsk info t.csv when these cells hold numbers alone" in out
+    assert "dhsk cv" not in out
+
+
 def test_a_header_alone_has_no_rows(run: Any, inside: None) -> None:
     """In a table of text, and in Parquet."""
     pd.DataFrame({"a": [1.0], "label": ["u"]})[:0].to_csv("t.csv", index=False)
