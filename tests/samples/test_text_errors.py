@@ -41,6 +41,16 @@ BAD_CSV = {
         r"row 1 .* 'unknown': if it stands for what is missing, leave it empty, as "
         r"pandas\.read_csv\(.*na_values=\['unknown'\]\)\.to_csv does; ",
     ),
+    "a unit": (
+        "a,b\n1,2\n3,4 mm\n4,5\n6,7\n",
+        r"row 1 .* holds '4 mm': write its numbers alone, without units and signs; if it holds",
+    ),
+    "percents": ("a,b\n1,2%\n3,4.5%\n", "row 0 .* holds '2%': write its numbers alone, without"),
+    "words and a unit": (
+        "a,b,c\n1,n.d.,x\n<0.5,2,y\n4,5,x\n6,7,y\n",
+        "write numbers alone in 'a', 'b', without units and signs, and leave cells empty that have",
+    ),
+    "a unit above a short row": ("a,b\n1,2 mm\n3\n", "row 0 .* holds '2 mm': write"),
     "underscores": ("a,b\n1,2\n3,1_0\n", "column 'b' is not numeric, row 1 .* holds '1_0'"),
     "only a header": ("a,b\n", "0 samples of 2 features"),
     "empty": ("\n", "it has no rows"),
