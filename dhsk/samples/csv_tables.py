@@ -290,7 +290,7 @@ def _warn_of_points(table: CsvTable, names: Collection[str]) -> None:
             some = ", ".join(value.strip() for value in [dotted[0], *whole[:1]])
             found.append(f"{shown(name)} ({some})")
     if found:
-        way = table.in_pandas(*([] if begin.points else ["thousands='.'"]))
+        way = table.in_pandas(*([] if begin.commas and table.has_points else ["thousands='.'"]))
         warn(
             f"{table.origin}: points are read as decimal points in {first_of(found)}: if they "
             f"separate thousands, leave them out, as {way}.to_csv('{_points_file(table)}'"
