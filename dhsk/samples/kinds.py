@@ -35,6 +35,12 @@ FEWEST_GROUPS: Final = 10
 _FEWEST_MEASURED: Final = 10
 """Least number of different numbers of a column of measurements."""
 
+_GAPS_OF_ZEROS: Final = 0.1
+"""Share of gaps above which whole numbers without a 0 may lack their zeros."""
+
+LACK_ZEROS: Final = "; none is 0: if empty means 0, as of counts, write 0"
+"""What to do about them."""
+
 _CHANCE: Final = 1e-4
 """Largest probability that values come with one label each by chance, where they tell groups."""
 
@@ -176,3 +182,15 @@ def odd_in(values: list[Any]) -> list[str]:
 def is_word_for_none(text: str) -> bool:
     """Whether a cell among numbers has none itself, as "n.d.", or is an error of Excel's."""
     return text.startswith("#") or not any(map(str.isdigit, text))
+
+
+def lack_zeros(columns: Sequence[list[Any]]) -> bool:
+    """Whether columns with many gaps seem to be counts of which zeros were left empty."""
+    present = [value for values in columns for value in present_of(values)]
+    gaps = sum(map(len, columns)) - len(present)
+    numbers = list(map(number_of, present))
+    return (
+        len(columns) > 1
+        and gaps > _GAPS_OF_ZEROS * (gaps + len(present))
+        and all(number >= 1 and number % 1 == 0 for number in numbers)
+    )

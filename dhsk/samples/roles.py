@@ -16,6 +16,7 @@ from dhsk.samples.dialect import is_no_label
 from dhsk.samples.format import FILLED, LABELS, SHOWN
 from dhsk.samples.kinds import (
     FEWEST_GROUPS,
+    LACK_ZEROS,
     STAY_TOGETHER,
     are_dates,
     are_groups,
@@ -26,6 +27,7 @@ from dhsk.samples.kinds import (
     is_measurement,
     is_numeric,
     is_vector,
+    lack_zeros,
     mean_length,
     names_groups,
     number_of,
@@ -255,7 +257,7 @@ class Roles:
             whose = f"{len(lists[0]):,} rows" if whole else f"the {len(lists[0]):,} rows looked at"
             some = f"{n:,} of {whose}" if n else "some rows"  # others than those looked at
             said = f"{some} have some, in {columns} ({listed(self.gaps, SHOWN)}): {FILLED}"
-            yield "gaps", said
+            yield "gaps", said + (LACK_ZEROS if lack_zeros(lists) else "")
         if self.infinite:
             yield (
                 "infinite",

@@ -196,6 +196,18 @@ def test_gaps_need_scaled_columns(run: Any, inside: None) -> None:
     assert "--labels t.csv:label --drop-column h --out found" in out
 
 
+def test_counts_without_zeros_are_told(run: Any, inside: None) -> None:
+    """Species by sites, whose zeros are often left empty, are no gaps."""
+    counts = np.random.default_rng(0).poisson(1.5, (40, 6))
+    table = pd.DataFrame(counts, columns=[f"sp{k}" for k in range(6)]).astype(object)
+    table = table.assign(kind=["u", "v"] * 20)
+    table.where(table != 0).to_csv("t.csv", index=False)
+    said = "none is 0: if empty means 0, as of counts, write 0"
+    assert said in " ".join(run("info", "t.csv")[1].split())
+    table.where(table != 2).to_csv("t.csv", index=False)
+    assert said not in " ".join(run("info", "t.csv")[1].split())
+
+
 def test_numbers_with_commas_or_percents_are_told(run: Any, inside: None) -> None:
     """Separators of thousands are read by pandas; no such column names the samples."""
     x = np.random.default_rng(0).random(40) * 5000
