@@ -1,4 +1,5 @@
 import os
+import pathlib
 
 import numpy as np
 import pandas as pd
@@ -81,6 +82,19 @@ def test_unusable_tables_are_refused(content, message, tmp_path):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError, match=message):
         open_samples(path)
+
+
+def test_the_line_for_another_encoding_runs_from_any_folder(tmp_path, monkeypatch):
+    """It names the file as it was given."""
+    path = tmp_path / "below" / "x.csv"
+    path.parent.mkdir()
+    path.write_bytes("Säure,b\n1,2\n".encode("cp1252"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="in Excel as the type CSV UTF-8, or as ") as refused:
+        open_samples("below/x.csv")
+    line = str(refused.value).partition("or as ")[2].partition(" does in Python")[0]
+    eval(line.replace("ENCODING", "'cp1252'"), {"pathlib": pathlib})
+    assert open_samples("x_utf8.csv").feature_names == ("Säure", "b")
 
 
 def test_many_columns_of_text_are_one_short_sentence(tmp_path):
