@@ -155,7 +155,8 @@ def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
         code, _, err = run(*command)
         assert code == BAD_INPUT
         assert err.startswith("dhsk: t.xlsx is in an unknown format (.xlsx): samples are read from")
-        assert "pandas.read_excel(FILE).to_csv('t.csv', index=False)" in err
+        assert "in Excel or with pandas.read_excel('t.xlsx').to_csv('t.csv', index=False); " in err
+        assert "sheet_name=NAME takes another sheet" in err
     Path("t.rds").write_bytes(b"x")
     assert "write.csv(readRDS(FILE), 't.csv', row.names=FALSE)" in run("info", "t.rds")[2]
     Path("t.model").write_bytes(b"x")
