@@ -50,6 +50,7 @@ def read_labels_of(
     if isinstance(opened, Samples) and others is not None:
         if opened.each_id() is not None:
             _refuse_lost_zeros(opened, others)
+            _refuse_other_capitals(opened, others)
             _warn_of_others(opened, others, labels)
         else:
             _warn_of_counted(opened, others)
@@ -150,6 +151,23 @@ def _refuse_lost_zeros(samples: Samples, others: Table) -> None:
                 f"column {column} of {others.origin.path} names the samples of {samples.source} "
                 f"with other leading zeros ({other!r} is {names[0]!r}), in another order: write "
                 "the names alike, as text"
+            )
+
+
+def _refuse_other_capitals(samples: Samples, others: Table) -> None:
+    """Refuse names of samples that are written with other capitals, in another order."""
+    names = list(_names_of(samples))
+    alike = [name.casefold() for name in names]
+    for column in others.names:
+        values = list(_texts_of(others, column))
+        found = [value.casefold() for value in values]
+        named = len(set(found)) == len(found) >= _FEWEST and set(alike) <= set(found)
+        if named and found != alike:
+            other = values[found.index(alike[0])]
+            raise InputError(
+                f"column {column} of {others.origin.path} names the samples of {samples.source} "
+                f"with other capitals ({other!r} is {names[0]!r}), in another order: write the "
+                "names alike"
             )
 
 

@@ -5,6 +5,7 @@ before 3.1 does not, and lets a message name the cell in error.
 """
 
 import math
+import re
 import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ from dhsk.samples.dialect import (
 )
 from dhsk.samples.format import Asked, Format, SamplesFile, refuse_header
 from dhsk.samples.guesses import describe_table
+from dhsk.samples.kinds import is_word_for_none
 from dhsk.samples.names import shown
 from dhsk.samples.numbering import Numbering
 from dhsk.samples.paths import Origin
@@ -54,6 +56,9 @@ from dhsk.samples.tables import (
 
 _SEARCHED: Final = 500
 """Number of rows in which a message looks for other columns with the same defects."""
+
+_IN_UNITS: Final = re.compile(r"[+-]?\d[\d.,]*\s?([^\W\d_]{1,3}|[%°‰]C?)")
+"""A number with its unit, or a percent sign."""
 
 _FEWEST_WORDS: Final = 4
 """Least number of words of a value that is taken for a text."""
@@ -125,14 +130,22 @@ class TableSamples(Samples):
         )
 
     def _as_gap(self, column: int, value: str) -> str:
-        """Words for a value that may stand for a gap: others of the column are numbers."""
-        rows = map(self.table.as_numbers, islice(self.table.records(), _SEARCHED))
-        values = [record[column] for record in rows]
-        numbers = sum(number_or_gap(one) is not None for one in values)
-        if 2 * numbers <= len(values):
+        """Words for a value that may stand for a gap, or has a unit: others are numbers."""
+        if not self._holds_numbers(column):
             return ""
+        if not is_word_for_none(value):
+            return "write its numbers alone, without units and signs; "
         way = self.table.in_pandas(f"na_values=[{value!r}]")
         return f"if it stands for what is missing, leave it empty, as {way}.to_csv does; "
+
+    def _holds_numbers(self, column: int) -> bool:
+        """Whether most values are numbers, or all have one unit, as 12 mm or 5 %."""
+        rows = map(self.table.as_numbers, islice(self.table.records(), _SEARCHED))
+        values = [record[column] for record in rows if column < len(record)]
+        numbers = sum(number_or_gap(one) is not None for one in values)
+        found = [_IN_UNITS.fullmatch(one.strip()) for one in values if not is_missing(one)]
+        units = {None if one is None else one[1] for one in found}
+        return 2 * numbers > len(values) or (len(units) == 1 and None not in units)
 
     def _wrong(self, record: list[str], row: int) -> dict[int, tuple[int, str]]:
         """First row and value that is no number of each such column, by this row and the first."""
@@ -168,12 +181,19 @@ class TableSamples(Samples):
         names = self.table.names
         texts = [f"{shown(names[c])} (row {row} holds {shown(v)})" for c, (row, v) in wrong.items()]
         ids = ids_in(self.table, [names[column] for column in wrong])
+        mixed = [shown(names[c]) for c in wrong if names[c] != ids and self._holds_numbers(c)]
+        mend = (
+            f"write numbers alone in {first_of(mixed)}, without units and signs, and leave cells "
+            "empty that have none; "
+            if mixed
+            else ""
+        )
         left = left_out([n for c in wrong if (n := names[c]) != ids])
         raise NoNumbersError.at(
             f"{self.source}: {self._text_hint(record)}it has {len(wrong):,} columns that are not "
             f"numeric (rows are counted from 0): {first_of(texts)}",
-            f"{way_of_several(self.table.origin.path, ids)}; {ENCODED}; or leave them out with "
-            f"{left}",
+            f"{mend}{way_of_several(self.table.origin.path, ids)}; {ENCODED}; or leave them "
+            f"out with {left}",
         )
 
     def _text_hint(self, record: list[str]) -> str:
@@ -270,7 +290,7 @@ def _warn_of_points(table: CsvTable, names: Collection[str]) -> None:
             some = ", ".join(value.strip() for value in [dotted[0], *whole[:1]])
             found.append(f"{shown(name)} ({some})")
     if found:
-        way = table.in_pandas(*([] if begin.points else ["thousands='.'"]))
+        way = table.in_pandas(*([] if begin.commas and table.has_points else ["thousands='.'"]))
         warn(
             f"{table.origin}: points are read as decimal points in {first_of(found)}: if they "
             f"separate thousands, leave them out, as {way}.to_csv('{_points_file(table)}'"

@@ -28,6 +28,9 @@ from dhsk.samples.tables import HEAD, RUN, Table, in_runs
 
 TABLES = packed(".csv", ".tsv", ".dat", ".data")
 
+_SEARCHED: Final = 100_000
+"""Most rows in which a line of pandas looks for points."""
+
 _MOST_COMMENTS: Final = 10_000
 """Most lines above a table, which bounds the memory where all rows begin with #."""
 
@@ -68,15 +71,41 @@ class CsvTable(Table):
         """Call of pandas that reads the file, see `Table.in_pandas`."""
         begin = opening_in(self.origin)
         sep = r"\s+" if begin.delimiter == " " else begin.delimiter
+        if begin.commas and self.has_points:
+            options = ("thousands='.'", *options)
+        text = self._with_other_points() if "thousands='.'" in options else []
+        kept = ", ".join(f"{name!r}: str" for name in text)
         own = [
             *([] if sep == "," else [f"sep={sep!r}"]),
             *([f"skiprows={begin.n_comments}"] if begin.n_comments else []),
             *([] if self.has_header else ["header=None"]),
             *(["decimal=','"] if begin.commas else []),
-            *(["thousands='.'"] if begin.points else []),
+            *options,
+            *([f"dtype={{{kept}}}"] if kept else []),
             *(["index_col=0"] if self.index and not begin.lacks_name else []),
         ]
-        return f"pandas.read_csv({', '.join([repr(str(self.origin.path)), *own, *options])})"
+        return f"pandas.read_csv({', '.join([repr(str(self.origin.path)), *own])})"
+
+    @property
+    def has_points(self) -> bool:
+        """Whether points separate thousands in columns of decimal commas, as in 1.234,5."""
+        rows = islice(self.records(), _SEARCHED)
+        some = (row[c] for row in rows for c in self.commas if c < len(row))
+        return any("." in field and with_point(field) != field for field in some)
+
+    def _with_other_points(self) -> list[str]:
+        """Columns in which points separate no thousands, but pandas would take them away.
+
+        Such as of dates, where it reads 1.5.2024 as 152024.
+        """
+        found = dict[str, None]()
+        for row in islice(self.records(), _SEARCHED):
+            for c, (name, field) in enumerate(zip(self.names, row, strict=False)):
+                if "." not in field or not is_number(field.replace(".", "")):
+                    continue
+                if (self.commas and c not in self.commas) or with_point(field) == field:
+                    found[name] = None
+        return list(found)
 
     def head(self, stride: int = RUN, most: int = HEAD) -> dict[str, list[str]]:
         """Fields of each column in some rows that are whole, see `Table.head`."""

@@ -155,8 +155,6 @@ class Opening(NamedTuple):
     """Whether the header has no name for the first column, with the names of rows, see below."""
     commas: frozenset[int]
     """Columns whose numbers may have a comma for the point, as some have: 1,5."""
-    points: bool
-    """Whether points separate thousands too: 1.234,5."""
 
 
 def opening_of(lines: Sequence[str], own: str) -> Opening:
@@ -175,10 +173,7 @@ def opening_of(lines: Sequence[str], own: str) -> Opening:
     rows = _parsed(kept, delimiter)
     lacks_name = _lacks_name(rows, 1 + (delimiter == ","))
     commas = frozenset[int]() if delimiter == "," else _with_commas(rows[lacks_name:])
-    points = any(
-        "." in f and c in commas and with_point(f) != f for r in rows for c, f in enumerate(r)
-    )
-    return Opening(kept, n_comments, delimiter, lacks_name, commas, points)
+    return Opening(kept, n_comments, delimiter, lacks_name, commas)
 
 
 def is_comment(line: str) -> bool:

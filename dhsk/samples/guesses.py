@@ -13,6 +13,7 @@ from dhsk.samples.format import SHOWN, SamplesFile, value_notes
 from dhsk.samples.gaps import codes_in
 from dhsk.samples.kinds import (
     is_gap,
+    is_word_for_none,
     names_features,
     number_of,
     rows_of_lists,
@@ -57,7 +58,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         if found.numbers and not found.gaps:
             lists = [list(map(number_of, columns[name])) for name in found.numbers]
             values = np.array(lists, np.float64).T
-        elif label is not None and not (found.written or found.gaps):
+        elif label is not None and not (found.written or found.odd or found.gaps):
             alone = True
             rows += [("features", "none: labels or predictions, of other samples")]
         options = "".join(f" --drop-column {quote(name)}" for name in found.dropped)
@@ -89,7 +90,7 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         return described
     if ".T.to_csv" in line:
         return replace(described, python=[line, *described.following])
-    if found.unlabelled or found.written or found.order < 0:
+    if found.unlabelled or found.written or found.odd or found.order < 0:
         return replace(described, python=[line])
     # First with words as columns of 0 and 1, as a table without them may tell far less.
     return replace(described, python=[line, *described.following])
@@ -115,6 +116,8 @@ def _as_it_is_read(table: Table, found: Roles) -> str | None:
         new = f"{stem}_oldest_first.csv"
         read = f"{table.in_pandas()}[::-1].to_csv('{new}'{index}) {_in_python()}"
         return f"{read}, then dhsk info {quote(new)}"
+    if any(table.delimiter is None or len(_none_of(c)) < len(c) for c in found.odd.values()):
+        return f"dhsk info {quote(str(table.origin.path))} when these cells hold numbers alone"
     line = _as_numbers(table, found)
     if line:
         return f"{line} {_in_python()}, then dhsk info {quote(_numbers_file(table))}"
@@ -136,15 +139,22 @@ def _numbers_file(table: Table) -> str:
 def _as_numbers(table: Table, found: Roles) -> str:
     """Line of Python that makes numbers of words, of rows with labels; empty if none is needed."""
     words = found.categories
-    if not found.unlabelled and not words:
+    odd = {} if table.delimiter is None else found.odd
+    none = {name: some for name, cells in odd.items() if (some := _none_of(cells))}
+    if not found.unlabelled and not words and not none:
         return ""
     kept = f".dropna(subset={[found.label]!r})" if found.unlabelled else ""
-    ways = [f"table = {table.in_pandas()}{kept}"]
+    given = [f"na_values={none!r}"] if none else []
+    ways = [f"table = {table.in_pandas(*given)}{kept}"]
     gaps = any(is_gap(value) for name in words for value in found.more[name])
     own = f"columns={words!r}{', dummy_na=True' if gaps else ''}"
     ways += [f"table = pandas.get_dummies(table, {own})"] if words else []
     index = "" if table.index else ", index=False"
     return "; ".join([*ways, f"table.to_csv('{_numbers_file(table)}'{index})"])
+
+
+def _none_of(cells: Sequence[str]) -> list[str]:
+    return list(filter(is_word_for_none, cells))
 
 
 def _regression(table: Table, found: Roles, number: int, *, counts: bool) -> list[str]:

@@ -1,6 +1,8 @@
 """What a value of a table is, or a column: a gap, a number and how it is written, or groups."""
 
 import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +15,7 @@ _OF_GROUPS: Final = frozenset(
     {
         "", "patient", "subject", "donor", "person", "participant", "individual", "animal",
         "specimen", "session", "group", "batch", "customer", "client", "user", "author", "speaker",
-        "mouse", "host", "family", "household",
+        "mouse", "host", "family", "household", "plot",
     }
 )  # fmt: skip
 """Names of a column whose values are groups of samples, in lower case, without "id"."""
@@ -30,12 +32,38 @@ _OF_FEATURES: Final = frozenset(
 FEWEST_GROUPS: Final = 10
 """Least number of groups, two in each of five folds; columns of fewer may hold the labels."""
 
+_FEWEST_MEASURED: Final = 10
+"""Least number of different numbers of a column of measurements."""
+
+_GAPS_OF_ZEROS: Final = 0.1
+"""Share of gaps above which whole numbers without a 0 may lack their zeros."""
+
+LACK_ZEROS: Final = "; none is 0: if empty means 0, as of counts, write 0"
+"""What to do about them."""
+
+_CHANCE: Final = 1e-4
+"""Largest probability that values come with one label each by chance, where they tell groups."""
+
 STAY_TOGETHER: Final = "rows of one value stay in one fold (--groups)"
 
 
 def names_groups(name: str) -> bool:
     """Whether a column is called as groups of samples are."""
     return name.lower().replace("_", " ").removesuffix("id").strip() in _OF_GROUPS
+
+
+def are_groups(values: Sequence[Any], labels: Sequence[Any]) -> bool:
+    """Whether values that come again have one label each, as plots that were visited often have.
+
+    They are enough, and so are their rows, that it is no chance.
+    """
+    pairs = [(str(v), str(y)) for v, y in zip(values, labels, strict=True) if not is_gap(v)]
+    sizes, kinds = Counter(value for value, _ in pairs), Counter(label for _, label in pairs)
+    if len(sizes) < FEWEST_GROUPS or len(set(pairs)) > len(sizes):
+        return False
+    shares = [count / len(pairs) for count in kinds.values()]
+    chances = (sum(share**size for share in shares) for size in sizes.values())
+    return math.prod(chances) < _CHANCE
 
 
 def names_features(name: str) -> bool:
@@ -120,3 +148,49 @@ def is_numeric(value: Any) -> bool:
 def mean_length(values: list[Any]) -> float:
     """Mean number of characters."""
     return sum(len(str(value)) for value in values) / max(len(values), 1)
+
+
+def dummies_in(columns: Mapping[str, list[Any]]) -> set[str]:
+    """Columns of 0 and 1 of one category, as pandas.get_dummies makes: each row has one, or a gap.
+
+    One of them follows from the others, so that as a label it would be among the features.
+    """
+    siblings: dict[str, list[str]] = {}
+    for name, values in columns.items():
+        if "_" in name and all(is_numeric(v) and number_of(v) in (0, 1) for v in values):
+            siblings.setdefault(name.rpartition("_")[0], []).append(name)
+    return {
+        name
+        for names in siblings.values()
+        if len(names) > 1
+        for name in names
+        if all(
+            sum(map(number_of, row)) <= 1 for row in zip(*(columns[k] for k in names), strict=True)
+        )
+    }
+
+
+def odd_in(values: list[Any]) -> list[str]:
+    """What else is in a column that mostly holds many different numbers: "n.d.", "12 mm"."""
+    present = present_of(values)
+    numbers = [value for value in present if is_numeric(value)]
+    if 2 * len(numbers) <= len(present) or len(set(map(str, numbers))) < _FEWEST_MEASURED:
+        return []
+    return list(dict.fromkeys(str(v).strip() for v in present if not is_numeric(v)))
+
+
+def is_word_for_none(text: str) -> bool:
+    """Whether a cell among numbers has none itself, as "n.d.", or is an error of Excel's."""
+    return text.startswith("#") or not any(map(str.isdigit, text))
+
+
+def lack_zeros(columns: Sequence[list[Any]]) -> bool:
+    """Whether columns with many gaps seem to be counts of which zeros were left empty."""
+    present = [value for values in columns for value in present_of(values)]
+    gaps = sum(map(len, columns)) - len(present)
+    numbers = list(map(number_of, present))
+    return (
+        len(columns) > 1
+        and gaps > _GAPS_OF_ZEROS * (gaps + len(present))
+        and all(number >= 1 and number % 1 == 0 for number in numbers)
+    )

@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError, warn
 from dhsk.samples.delimited import TABLES, read_columns
-from dhsk.samples.dialect import is_missing, is_no_label, is_number
+from dhsk.samples.dialect import (
+    has_decimal_comma,
+    is_missing,
+    is_no_label,
+    is_number,
+    with_point,
+)
 from dhsk.samples.format import Asked
 from dhsk.samples.paths import Origin
 from dhsk.samples.readers import FORMATS, format_of, refuse_unknown
@@ -306,6 +312,15 @@ def _is_code(label: str) -> bool:
     return len(label) > 1 and label[0] == "0" and label.isdigit()
 
 
+def _are_measured(labels: Sequence[str]) -> bool:
+    """Whether labels are many numbers, some with a decimal comma; a few may be pairs, as 1,2."""
+    return (
+        len(set(labels)) > max(_MANY, len(labels) // 2)
+        and any(map(has_decimal_comma, labels))
+        and all(is_number(with_point(label)) for label in labels)
+    )
+
+
 def _numbers_or_text(labels: list[str], source: str) -> NDArray[Any]:
     """Return labels as float64 where all are numbers, else as text without outer blanks.
 
@@ -318,6 +333,8 @@ def _numbers_or_text(labels: list[str], source: str) -> NDArray[Any]:
         if not others or any(map(_is_code, others)) or not all(map(is_number, others)):
             _refuse_missing(source, absent[0], len(absent), stripped[absent[0]])
         return np.array([float("nan" if is_no_label(label) else label) for label in stripped])
+    if _are_measured(stripped):  # which are refused, as fractions are no classes
+        return np.array([float(with_point(label)) for label in stripped])
     if not stripped or any(map(_is_code, stripped)) or not all(map(is_number, stripped)):
         return np.array(stripped, dtype=np.str_)
     numbers = np.array(stripped, dtype=np.float64)

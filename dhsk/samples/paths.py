@@ -166,13 +166,15 @@ class Origin:
                 except UnicodeDecodeError as error:
                     if marked:
                         raise
-                    own, stem = self.path.name, self.path.name.partition(".")[0]
+                    local, stem = isinstance(self.path, Path), self.path.name.partition(".")[0]
+                    own = str(self.path) if local else self.path.name
+                    excel = ", in Excel as the type CSV UTF-8, or" * (self.suffix == ".csv")
                     new = f"{stem}_utf8{self.suffix}"
                     raise TextError(
                         f"is not UTF-8 text (byte {error.object[error.start]:#x}): save it as "
-                        f"UTF-8, as open({new!r}, 'w', encoding='utf-8').write(open({own!r}, "
-                        "encoding=ENCODING).read()) does in Python; ENCODING is 'cp1252' for most "
-                        "of western Europe, 'cp1250' for Czech or Polish"
+                        f"UTF-8{excel} as pathlib.Path({new!r}).write_text(pathlib.Path({own!r})."
+                        "read_text(ENCODING), 'utf-8') does in Python; ENCODING is 'cp1252' for "
+                        "most of western Europe, 'cp1250' for Czech or Polish"
                     ) from error
 
     def refuse_key(self, keyed: str) -> None:

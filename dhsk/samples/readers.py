@@ -203,7 +203,10 @@ def refuse_unknown(origin: Origin, what: str, formats: Iterable[Format]) -> NoRe
     known = ", ".join(suffix for each in formats for suffix in each.suffixes[:_SHOWN])
     way, reader, stem = "", _BY_OTHERS.get(origin.suffix), origin.path.name.partition(".")[0]
     if reader is not None:
-        way = f"; save it as CSV, with {reader}(FILE).to_csv('{stem}.csv', index=False)"
+        excel = reader == "pandas.read_excel"
+        sheets = "; sheet_name=NAME takes another sheet, skiprows=N leaves N lines above" * excel
+        own = f"{reader}({str(origin.path)!r}).to_csv('{stem}.csv', index=False)"
+        way = f"; save it as CSV{' UTF-8, in Excel or' * excel} with {own}{sheets}"
     elif origin.suffix == ".rds":
         way = f"; save it as CSV, in R write.csv(readRDS(FILE), '{stem}.csv', row.names=FALSE)"
     raise InputError(

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -16,21 +16,26 @@ from dhsk.samples.dialect import is_no_label
 from dhsk.samples.format import FILLED, LABELS, SHOWN
 from dhsk.samples.kinds import (
     FEWEST_GROUPS,
+    LACK_ZEROS,
     STAY_TOGETHER,
     are_dates,
+    are_groups,
     are_numbers,
+    dummies_in,
     how_written,
     is_gap,
     is_measurement,
     is_numeric,
     is_vector,
+    lack_zeros,
     mean_length,
     names_groups,
     number_of,
+    odd_in,
     present_of,
 )
 from dhsk.samples.memory import LONG, MOST_KINDS
-from dhsk.samples.names import listed
+from dhsk.samples.names import listed, shown
 from dhsk.samples.tables import HEAD, RUN, TEXT_FIELD, Table, usual_id
 
 _MOST_VALUES: Final = 100_000
@@ -97,6 +102,8 @@ class Roles:
     """Column of lists of numbers."""
     written: Mapping[str, str]
     """How numbers are written in columns where they are not read as such."""
+    odd: Mapping[str, Sequence[str]]
+    """What else is in columns of numbers that is none."""
     labels: Sequence[str]
     """Columns that may hold the labels, the likeliest first."""
 
@@ -117,7 +124,9 @@ class Roles:
         how = {name: how_written(more[name], table.delimiter or ",") for name in own}
         written = {name: words for name, words in how.items() if words}
         dates = [k for k in own if are_dates(columns[k])]
-        none = {text, vector, ids, *called, *texts, *written, *dates, *_dummies(columns)}
+        told = (k for k in own if k not in {*written, *dates, *called, ids, *_usual(own)})
+        odd = {k: cells for k in told if (cells := odd_in(more[k]))}
+        none = {text, vector, ids, *called, *texts, *written, *dates, *dummies_in(columns), *odd}
         labels = _labels_of({k: v for k, v in more.items() if k not in none})
         classes = {name: columns[name] for name in called if name != group}
         labels += [name for name in _labels_of(classes) if name not in labels]
@@ -125,7 +134,11 @@ class Roles:
             labels, group = [group], None
         elif text and group and group.lower() == "subject":
             group = next((name for name in called if name != group), None)
-        return cls(columns, more, own, ids, group, text, vector, written, labels)
+        if group is None and labels and not text:
+            several = (k for k in own if k not in {*none, labels[0]})
+            group = next((k for k in several if are_groups(more[k], more[labels[0]])), None)
+            labels = [name for name in labels if name != group]
+        return cls(columns, more, own, ids, group, text, vector, written, odd, labels)
 
     @property
     def label(self) -> str | None:
@@ -180,7 +193,7 @@ class Roles:
     @property
     def categories(self) -> list[str]:
         """Those that are left out as they are words, of which there are few."""
-        names = [k for k in self.dropped if k not in self.dates and k not in self.written]
+        names = [k for k in self.dropped if k not in {*self.dates, *self.written, *self.odd}]
         return [k for k in names if 1 < _n_classes(self.more[k]) <= MOST_KINDS]
 
     @property
@@ -244,7 +257,7 @@ class Roles:
             whose = f"{len(lists[0]):,} rows" if whole else f"the {len(lists[0]):,} rows looked at"
             some = f"{n:,} of {whose}" if n else "some rows"  # others than those looked at
             said = f"{some} have some, in {columns} ({listed(self.gaps, SHOWN)}): {FILLED}"
-            yield "gaps", said
+            yield "gaps", said + (LACK_ZEROS if lack_zeros(lists) else "")
         if self.infinite:
             yield (
                 "infinite",
@@ -258,6 +271,13 @@ class Roles:
             names = [name for name, how in self.written.items() if how == words]
             if names:
                 yield "numbers", f"{listed(names, SHOWN)} with {words}: {way} to keep them"
+        if self.odd:
+            cells = [f"{name} ({shown(some[0])})" for name, some in self.odd.items()]
+            yield (
+                "cells",
+                f"{listed(cells, SHOWN)}: no numbers, so these columns are left out; write numbers "
+                "without units, and leave cells empty that have none",
+            )
         for follow, way in (False, "; write days since the first"), (True, ", as the rows' order"):
             dates = [k for k in self.dates if bool(time_order(self.more[k])) == follow]
             if dates:
@@ -285,26 +305,6 @@ def _groups_of(table: Table, number: int) -> tuple[list[str], str | None]:
             called.append(name)
             large += [name] if size >= FEWEST_GROUPS else []
     return called, next(iter(large), None)
-
-
-def _dummies(columns: Mapping[str, list[Any]]) -> set[str]:
-    """Columns of 0 and 1 of one category, as pandas.get_dummies makes: each row has one, or a gap.
-
-    One of them follows from the others, so that as a label it would be among the features.
-    """
-    siblings: dict[str, list[str]] = {}
-    for name, values in columns.items():
-        if "_" in name and all(is_numeric(v) and number_of(v) in (0, 1) for v in values):
-            siblings.setdefault(name.rpartition("_")[0], []).append(name)
-    return {
-        name
-        for names in siblings.values()
-        if len(names) > 1
-        for name in names
-        if all(
-            sum(map(number_of, row)) <= 1 for row in zip(*(columns[k] for k in names), strict=True)
-        )
-    }
 
 
 def _ids_of(columns: Mapping[str, list[Any]], own: Sequence[str]) -> str | None:
@@ -347,7 +347,7 @@ def _labels_of(columns: Mapping[str, list[Any]]) -> list[str]:
     Before words the last column goes, if no other has two numbers. Of several the last is the
     likelier. Where most columns of numbers have few, they may be counts.
     """
-    found = [name for usual in _OF_LABELS for name in columns if name.lower() == usual]
+    found = _usual(columns)
     sizes = {name: _n_classes(values) for name, values in columns.items()}
     numbers = [k for k, v in columns.items() if sizes[k] > 1 and are_numbers(v)]
     two = [name for name in numbers if sizes[name] == 2]
@@ -363,6 +363,12 @@ def _labels_of(columns: Mapping[str, list[Any]]) -> list[str]:
         few = numbers if len(numbers) == 1 else two if two == [*columns][:1] else []
     found += reversed(few)
     return list(dict.fromkeys(found or words[-1:]))
+
+
+def _usual(columns: Iterable[str]) -> list[str]:
+    """Columns that are called as labels are, the likeliest first."""
+    names = list(columns)
+    return [name for usual in _OF_LABELS for name in names if name.lower() == usual]
 
 
 def _n_classes(values: list[Any]) -> int:

@@ -114,6 +114,27 @@ def test_repeated_patients_are_groups(run: Any, inside: None) -> None:
     assert "labels   perhaps ward (or site, batch)\n" in run("info", "t.csv")[1]
 
 
+def test_words_that_have_one_label_each_are_groups(run: Any, inside: None) -> None:
+    """Whatever they are called: as columns of 0 and 1 they would tell every label."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((120, 3)), columns=list("abc"))
+    place = np.arange(120) // 6
+    table = table.assign(where=[f"P{k}" for k in place], how=np.array(["fed", "not"])[place % 2])
+    table.to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    assert "groups   where: rows of one value stay in one fold" in out
+    assert "get_dummies" not in out
+    cv = out.splitlines()[-2]
+    assert cv.endswith("dhsk cv t.csv --labels t.csv:how --groups t.csv:where --out found")
+    words = ("--folds", 2, "--C", 1, "--kernel", "linear")
+    assert run(*shlex.split(cv)[2:], *words)[0] == DONE
+    table.assign(how=rng.permutation(table["how"])).to_csv("t.csv", index=False)
+    assert "get_dummies(table, columns=['where'])" in run("info", "t.csv")[1]
+    numbered = table.drop(columns="where").assign(plot=place)
+    numbered.to_csv("t.csv", index=False)
+    assert "groups   plot: rows of one value" in run("info", "t.csv")[1]
+
+
 def test_gaps_need_scaled_columns(run: Any, inside: None) -> None:
     """No column goes for a few; a column that is mostly empty does. The lines run."""
     rng = np.random.default_rng(0)
@@ -175,6 +196,18 @@ def test_gaps_need_scaled_columns(run: Any, inside: None) -> None:
     assert "--labels t.csv:label --drop-column h --out found" in out
 
 
+def test_counts_without_zeros_are_told(run: Any, inside: None) -> None:
+    """Species by sites, whose zeros are often left empty, are no gaps."""
+    counts = np.random.default_rng(0).poisson(1.5, (40, 6))
+    table = pd.DataFrame(counts, columns=[f"sp{k}" for k in range(6)]).astype(object)
+    table = table.assign(kind=["u", "v"] * 20)
+    table.where(table != 0).to_csv("t.csv", index=False)
+    said = "none is 0: if empty means 0, as of counts, write 0"
+    assert said in " ".join(run("info", "t.csv")[1].split())
+    table.where(table != 2).to_csv("t.csv", index=False)
+    assert said not in " ".join(run("info", "t.csv")[1].split())
+
+
 def test_numbers_with_commas_or_percents_are_told(run: Any, inside: None) -> None:
     """Separators of thousands are read by pandas; no such column names the samples."""
     x = np.random.default_rng(0).random(40) * 5000
@@ -198,6 +231,28 @@ def test_numbers_with_commas_or_percents_are_told(run: Any, inside: None) -> Non
     out = run("info", "t.csv")[1]
     assert "numbers  rate with percent signs: leave these out to keep them\n" in out
     assert "--id-column" not in out
+
+
+def test_cells_that_are_no_numbers_are_told(run: Any, inside: None) -> None:
+    """A few in a column of numbers, which is no labels; pandas leaves words for none empty."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((60, 3)).round(6), columns=list("abc"))
+    table = table.assign(kind=["u", "v"] * 30).astype({"a": object, "b": object})
+    table.loc[[3, 9, 41], "a"], table.loc[7, "b"] = "n.d.", "#DIV/0!"
+    table.to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    assert "labels   perhaps kind\n" in out
+    assert "cells    a ('n.d.'), b ('#DIV/0!'): no numbers, so these columns are left out" in out
+    line = next(line for line in out.splitlines() if line.startswith("next:"))
+    exec(line.removeprefix("next:").partition(" in Python")[0].strip())
+    after = run("info", "t_numbers.csv")[1]
+    assert "gaps     4 of 60 rows have some, in 2 columns (a, b)" in after
+    assert "dhsk cv t_numbers.csv --labels t_numbers.csv:kind --map scaled --out found" in after
+    table.loc[9, "a"] = "12 mm"  # a number, which pandas would lose
+    table.to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    assert "next:   dhsk info t.csv when these cells hold numbers alone" in out
+    assert "dhsk cv" not in out
 
 
 def test_a_header_alone_has_no_rows(run: Any, inside: None) -> None:

@@ -155,7 +155,8 @@ def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
         code, _, err = run(*command)
         assert code == BAD_INPUT
         assert err.startswith("dhsk: t.xlsx is in an unknown format (.xlsx): samples are read from")
-        assert "pandas.read_excel(FILE).to_csv('t.csv', index=False)" in err
+        assert "in Excel or with pandas.read_excel('t.xlsx').to_csv('t.csv', index=False); " in err
+        assert "sheet_name=NAME takes another sheet" in err
     Path("t.rds").write_bytes(b"x")
     assert "write.csv(readRDS(FILE), 't.csv', row.names=FALSE)" in run("info", "t.rds")[2]
     Path("t.model").write_bytes(b"x")
@@ -418,6 +419,19 @@ def test_points_of_thousands_beside_decimal_commas(run: Any, here: None) -> None
     assert read.iloc[:30, :2].to_numpy().tolist() == block.tolist()
 
 
+def test_lines_of_pandas_keep_dates_where_points_separate_thousands(run: Any, here: None) -> None:
+    """Points of thousands are seen in late rows too, and are none in dates."""
+    rows = [f"{k % 28 + 1:02d}.05.2024;{k},5;{'uv'[k % 2]};{'nmo'[k % 3]}" for k in range(60)]
+    rows[50] = "03.05.2024;1.234,5;u;n"
+    Path("t.csv").write_text("\n".join(["day;mass;way;dx", *rows]))
+    out = run("info", "t.csv")[1]
+    line = next(line for line in out.splitlines() if line.startswith("next:"))
+    exec(line.removeprefix("next:").partition(" in Python")[0].strip())
+    found = pd.read_csv("t_numbers.csv")
+    assert found["day"].tolist() == [row[:10] for row in rows]
+    assert found["mass"].tolist() == [1234.5 if k == 50 else k + 0.5 for k in range(60)]
+
+
 def test_points_that_may_separate_thousands(run: Any, here: None) -> None:
     """They are read as decimal points, with a warning that says how to leave them out."""
     rows = "1.070;917;0.125\n2.300;12;0.250\n850;3;1.125\n" * 10
@@ -425,11 +439,13 @@ def test_points_that_may_separate_thousands(run: Any, here: None) -> None:
     for words in (["info", "t.csv"], ["gram", "t.csv", "--out", "g"]):
         err = run(*words)[2]
         assert "points are read as decimal points in 'use' (1.070, 850): if they" in err
-        line = (
-            "pandas.read_csv('t.csv', sep=';', thousands='.').to_csv('t_points.csv', index=False)"
-        )
+        read = "pandas.read_csv('t.csv', sep=';', thousands='.', dtype={'x': str})"
+        line = f"{read}.to_csv('t_points.csv', index=False)"
         assert line in err
     exec(line, {"pandas": pd})
+    assert pd.read_csv("t_points.csv").iloc[:3].to_numpy().tolist() == [
+        [1070, 917, 0.125], [2300, 12, 0.25], [850, 3, 1.125]
+    ]  # fmt: skip
     assert run("info", "t_points.csv")[2] == ""
     Path("t.csv").write_text("a;b\n1.070;2\n1.500;2\n0.900;2\n7;2\n")  # 0.900 has none
     assert run("info", "t.csv")[2] == ""

@@ -284,3 +284,13 @@ def test_whole_numbers_of_any_length_are_numbers() -> None:
     """JSON has them; beyond float64 they are infinite, which is refused by name."""
     assert number_of(10**400) == np.inf
     assert number_of("1e400") == np.inf
+
+
+def test_measured_labels_with_decimal_commas_are_refused(tmp_path):
+    """Many numbers are no classes, whatever their points are; pairs such as 1,2 are text."""
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["a;y", *(f"1;1.{k:03},5" for k in range(40)), "1;7"]))
+    with pytest.raises(InputError, match=r"row 0 .* holds 1000\.5, but classes .*dhsk\.SVR"):
+        read_labels(f"{path}:y", 41)
+    path.write_text("\n".join(["a;y", *["1;1,2", "1;3"] * 20]))
+    assert read_labels(f"{path}:y", 40).tolist() == ["1,2", "3"] * 20

@@ -1,4 +1,5 @@
 import os
+import pathlib
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,16 @@ BAD_CSV = {
         r"row 1 .* 'unknown': if it stands for what is missing, leave it empty, as "
         r"pandas\.read_csv\(.*na_values=\['unknown'\]\)\.to_csv does; ",
     ),
+    "a unit": (
+        "a,b\n1,2\n3,4 mm\n4,5\n6,7\n",
+        r"row 1 .* holds '4 mm': write its numbers alone, without units and signs; if it holds",
+    ),
+    "percents": ("a,b\n1,2%\n3,4.5%\n", "row 0 .* holds '2%': write its numbers alone, without"),
+    "words and a unit": (
+        "a,b,c\n1,n.d.,x\n<0.5,2,y\n4,5,x\n6,7,y\n",
+        "write numbers alone in 'a', 'b', without units and signs, and leave cells empty that have",
+    ),
+    "a unit above a short row": ("a,b\n1,2 mm\n3\n", "row 0 .* holds '2 mm': write"),
     "underscores": ("a,b\n1,2\n3,1_0\n", "column 'b' is not numeric, row 1 .* holds '1_0'"),
     "only a header": ("a,b\n", "0 samples of 2 features"),
     "empty": ("\n", "it has no rows"),
@@ -71,6 +82,19 @@ def test_unusable_tables_are_refused(content, message, tmp_path):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError, match=message):
         open_samples(path)
+
+
+def test_the_line_for_another_encoding_runs_from_any_folder(tmp_path, monkeypatch):
+    """It names the file as it was given."""
+    path = tmp_path / "below" / "x.csv"
+    path.parent.mkdir()
+    path.write_bytes("Säure,b\n1,2\n".encode("cp1252"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="in Excel as the type CSV UTF-8, or as ") as refused:
+        open_samples("below/x.csv")
+    line = str(refused.value).partition("or as ")[2].partition(" does in Python")[0]
+    eval(line.replace("ENCODING", "'cp1252'"), {"pathlib": pathlib})
+    assert open_samples("x_utf8.csv").feature_names == ("Säure", "b")
 
 
 def test_many_columns_of_text_are_one_short_sentence(tmp_path):
