@@ -13,7 +13,13 @@ from distributed import Client, Worker, WorkerPlugin
 from distributed import TimeoutError as LateError
 
 from dhsk import systems
-from dhsk.execution.upstream import is_starting, leave, within
+from dhsk.execution.upstream import (
+    cut_own_messages,
+    is_starting,
+    leave,
+    message_cutter,
+    within,
+)
 
 log = logging.getLogger("dhsk.cluster")
 
@@ -141,6 +147,16 @@ def _unregister(client: Client, name: str) -> None:
     # If the cluster has ended, so have its plugins, and another error says so.
     with suppress(OSError, ValueError, AttributeError, LateError):
         within(client, LATE_SECONDS, client.unregister_worker_plugin, name)
+
+
+def cut_messages(client: Client) -> None:
+    """Have the connections of a client and of its scheduler keep their last message alone.
+
+    One that refuses functions keeps them, as it may.
+    """
+    cut_own_messages(client)
+    with suppress(OSError, ValueError, AttributeError, LateError):
+        within(client, LATE_SECONDS, client.run_on_scheduler, message_cutter())
 
 
 def answers(client: Client, function: Any, *arguments: Any) -> dict[str, Any]:

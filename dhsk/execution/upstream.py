@@ -15,6 +15,7 @@ import re
 import shlex
 import signal
 import sys
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -308,3 +309,35 @@ def said_by(error: BaseException) -> str:
     """The batch system's own words in an error of `dask_jobqueue`."""
     said = re.search(r"stderr:\n(.*)", str(error), re.DOTALL)
     return " ".join((said[1] if said else str(error)).split())
+
+
+# Each connection keeps its last thousand messages for debugging (dask/distributed#1630), the
+# scheduler's to workers with the tasks and their arrays: 2.8 kB of each task without arrays, of up
+# to a thousand for each worker. Connections that are opened here keep one (`settings.short_logs`);
+# those of a client and a scheduler of somebody else are cut. It can go when a setting of its own is
+# small by default.
+
+
+def message_cutter() -> Callable[..., None]:
+    """What has the connections of a scheduler keep their last message alone.
+
+    It is pickled by value, as a function in a function is: the scheduler may lack dhsk.
+    """
+
+    def cut(dask_scheduler: Any) -> None:
+        from collections import deque
+
+        for sender in (
+            *dask_scheduler.stream_comms.values(),
+            *dask_scheduler.client_comms.values(),
+        ):
+            sender.recent_message_log = deque(sender.recent_message_log, 1)
+
+    return cut
+
+
+def cut_own_messages(client: "Client") -> None:
+    """Have the connection of a client to its scheduler keep its last message alone."""
+    sender = client.scheduler_comm
+    if sender is not None:
+        sender.recent_message_log = deque(sender.recent_message_log, 1)

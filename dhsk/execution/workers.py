@@ -132,11 +132,15 @@ def leave_slot() -> None:
 
 @contextmanager
 def _one_blas_thread_on(client: "Client") -> Iterator[None]:
-    """Limit BLAS on the workers, which at the end drop the values that they share, too."""
-    from dhsk.execution.plugins import Plugin, registered
+    """Limit BLAS on the workers, which at the end drop the values that they share, too.
+
+    The first of such contexts also has the scheduler keep no more messages than it needs.
+    """
+    from dhsk.execution.plugins import Plugin, cut_messages, registered
     from dhsk.execution.shared import prefix_of
 
     def limit() -> "Plugin":
+        cut_messages(client)
         return Plugin(_limit, partial(_lift, prefix_of(client)))
 
     with registered(client, "one-blas-thread", limit):

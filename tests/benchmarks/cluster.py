@@ -28,7 +28,7 @@ SMALL_TASKS, ROUNDS = 2_000, 5
 
 LIGHT_TASKS, LIGHT_PROCESSES = {2: 2_000, 64: 10_000, 256: 10_000}, 4
 
-MANY_WORKERS, MANY_TASKS, PLANNED = 1_000, (5_000, 50_000), 300
+MANY_WORKERS, MANY_TASKS, PLANNED = 1_000, (5_000, 20_000, 50_000), 300
 
 IDLE = {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
@@ -52,11 +52,12 @@ asyncio.run(main())
 
 @contextmanager
 def scheduler(folder: Path) -> Iterator[tuple[str, int]]:
-    """A scheduler in its own process: its file and process id."""
+    """A scheduler in its own process, as recipes start it: its file and process id."""
     file = folder / "scheduler.json"
     place = ["--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file)]
     process = subprocess.Popen(
         [sys.executable, "-m", "dask", "scheduler", *place, "--no-dashboard"],
+        env=os.environ | {"DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -43,6 +43,35 @@ def test_private_names_are_used_in_one_module() -> None:
     assert list(found) == ["execution/upstream.py"], found
 
 
+@no_longer_needed("what `message_cutter` cuts")
+def test_connections_keep_few_messages() -> None:
+    """dask/distributed#1630."""
+    with (
+        LocalCluster(n_workers=2, processes=False, dashboard_address=None) as cluster,
+        Client(cluster),
+    ):
+        assert max(kept_messages(cluster)) <= 10
+
+
+def kept_messages(cluster: LocalCluster) -> list[int]:
+    """Most messages that the scheduler keeps of each connection."""
+    scheduler = cluster.scheduler
+    senders = [*scheduler.stream_comms.values(), *scheduler.client_comms.values()]
+    assert len(senders) > 2
+    return [sender.recent_message_log.maxlen for sender in senders]
+
+
+def test_the_messages_of_a_strangers_cluster_are_cut() -> None:
+    """They hold the arrays of tasks, a thousand times for each worker."""
+    with (
+        LocalCluster(n_workers=2, processes=False, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        dhsk.compute_gram(np.eye(300) + 0.1, "heat", client=client)
+        assert set(kept_messages(cluster)) == {1}
+        assert client.scheduler_comm.recent_message_log.maxlen == 1
+
+
 @pytest.mark.threads
 def test_interrupts_stay_as_they_are() -> None:
     """The import of dask_jobqueue makes Ctrl-C end Python with code 0: that is undone."""
