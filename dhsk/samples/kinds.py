@@ -3,11 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.samples.base import Samples, as_read
 from dhsk.samples.dates import is_date, readings
 from dhsk.samples.dialect import has_decimal_comma, has_thousands, is_missing, is_number, value_of
 
@@ -41,6 +43,9 @@ _GAPS_OF_ZEROS: Final = 0.1
 LACK_ZEROS: Final = "; none is 0: if empty means 0, as of counts, write 0"
 """What to do about them."""
 
+_MOST_ROWS: Final = 100_000
+"""Most rows of a table of which groups are known."""
+
 _CHANCE: Final = 1e-4
 """Largest probability that values come with one label each by chance, where they tell groups."""
 
@@ -64,6 +69,22 @@ def are_groups(values: Sequence[Any], labels: Sequence[Any]) -> bool:
     shares = [count / len(pairs) for count in kinds.values()]
     chances = (sum(share**size for share in shares) for size in sizes.values())
     return math.prod(chances) < _CHANCE
+
+
+def groups_left_out(samples: Samples, labels: Sequence[int]) -> tuple[str, list[str]] | None:
+    """A column of a table that is no feature and whose values are groups, and these; None if none.
+
+    Those of the labels themselves are no groups: each has one label, and no other value has it.
+    """
+    table: Any = getattr(as_read(samples), "table", None)
+    features = set(samples.feature_names or ())
+    for name in [] if table is None else table.names:
+        if name in features:
+            continue
+        values = list(map(str, islice(table.values(name), _MOST_ROWS)))
+        if len(set(values)) > len(set(labels)) and are_groups(values, labels[: len(values)]):
+            return name, values
+    return None
 
 
 def names_features(name: str) -> bool:

@@ -1,12 +1,17 @@
 """Warnings of what makes scores too high: copied labels, repeated samples, folds across time."""
 
+from shlex import quote
 from typing import Any, Final
+
+import numpy as np
 
 from dhsk.errors import warn
 from dhsk.samples import Samples
 from dhsk.samples.dates import warn_of_order
 from dhsk.samples.gaps import warn_of_codes
+from dhsk.samples.kinds import groups_left_out
 from dhsk.samples.looks import first_rows, warn_of_copied_labels, warn_of_repeated
+from dhsk.samples.names import shown
 from dhsk.validation.examined import check_ids
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
@@ -32,6 +37,25 @@ def look_at(square: Square, grid: Grid) -> None:
             warn_of_codes(first_rows(square), square)
         ordered = all(train.max() < test.min() for train, test in grid.folds)
         warn_of_order(square, ordered=ordered)
+        _warn_of_divided_groups(square, grid)
+
+
+def _warn_of_divided_groups(samples: Samples, grid: Grid) -> None:
+    """Warn of folds that divide rows of one value, where values of a column seem to be groups."""
+    found = groups_left_out(samples, grid.y.tolist())
+    if found is None:
+        return
+    name, values = found
+    rows = np.array(values)
+    train, test = (part[part < len(rows)] for part in grid.folds[0])
+    divided = np.intersect1d(rows[train], rows[test])
+    if divided.size:
+        warn(
+            f"{samples.source}: the {len(set(values)):,} values of column {shown(name)} have one "
+            f"label each, and folds divide the rows of {divided.size:,}: if rows of one value are "
+            f"alike, as visits of one plot, scores are too high; --groups "
+            f"{quote(f'{samples.source}:{name}')} (groups=) keeps them in one fold"
+        )
 
 
 def _warn_of_untested(grid: Grid) -> None:

@@ -204,6 +204,29 @@ def test_folds_in_the_order_of_the_rows(run: Any, tmp_path: Path) -> None:
     assert "--in-order takes all rows as they are: leave out --groups and --repeats" in err
 
 
+@pytest.mark.parametrize(
+    ("options", "is_told"),
+    [(["--drop-column", "plot"], True), (["--groups", "plots.csv:plot"], False)],
+)
+def test_folds_that_divide_the_visits_of_a_plot_are_told(
+    cv: Any, tmp_path: Path, options: list[str], is_told: bool
+) -> None:
+    """Unless they do not; a column of other words is none of plots, nor that of the labels."""
+    rng = np.random.default_rng(0)
+    plots = np.repeat(np.arange(20), 6)
+    table = pd.DataFrame(rng.normal(size=(120, 3)) + plots[:, None], columns=list("abc"))
+    table.insert(0, "plot", [f"P{plot}" for plot in plots])
+    table.insert(1, "treated", np.where(plots % 2, "yes", "no"))
+    table.insert(2, "visit", [f"V{number}" for number in np.tile(np.arange(12), 10)])
+    table.to_csv(tmp_path / "plots.csv", index=False)
+    words = ["--labels", "plots.csv:treated", "--drop-column", "visit", "--map", "projective"]
+    code, _, err = cv("plots.csv", *words, *options, "--C", "1", "--time-scale", "1")
+    assert code == DONE, err
+    assert ("20 values of column 'plot' have one label each, and folds divide" in err) == is_told
+    assert ("--groups plots.csv:plot (groups=) keeps them in one fold" in err) == is_told
+    assert "column 'visit'" not in err
+
+
 def test_a_run_that_has_not_ended_is_told(run: Any) -> None:
     """Of which there is a page, or a note; and a store has no labels of its own."""
     said = "holds a run of dhsk cv or compare that has not ended: the same command goes on"
