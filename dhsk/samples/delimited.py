@@ -22,7 +22,7 @@ from dhsk.samples.dialect import (
     with_point,
     with_points,
 )
-from dhsk.samples.names import shown
+from dhsk.samples.names import listed, shown
 from dhsk.samples.paths import Origin, TextError, packed
 from dhsk.samples.tables import HEAD, RUN, Table, in_runs
 
@@ -30,6 +30,15 @@ TABLES = packed(".csv", ".tsv", ".dat", ".data")
 
 _SEARCHED: Final = 100_000
 """Most rows in which a line of pandas looks for points."""
+
+_LOOKED_BELOW: Final = 20
+"""Rows that tell a title from a header."""
+
+_LEAST_WIDE: Final = 3
+"""Least columns of a table whose first row is taken for a title, if it is one field."""
+
+_DELIMITERS: Final = ";\t,"
+"""What may divide fields below a title that has none."""
 
 _MOST_COMMENTS: Final = 10_000
 """Most lines above a table, which bounds the memory where all rows begin with #."""
@@ -203,7 +212,36 @@ def _opening(text: TextIO, origin: Origin) -> Opening:
         lines.append(line)
         if not is_comment(line):
             break
-    return opening_of([*lines, *islice(text, LOOKED_AT + 1)], own)
+    found = opening_of([*lines, *islice(text, LOOKED_AT + 1)], own)
+    _refuse_title(found)
+    return found
+
+
+def _refuse_title(begin: Opening) -> None:
+    """Refuse a title above the header, as people write them in Excel.
+
+    Otherwise its cells would be names of columns, or all columns one. It is alone in its row, and
+    the next row that is not empty has words in three columns or more.
+    """
+    for delimiter in dict.fromkeys((begin.delimiter, *_DELIMITERS)):
+        try:
+            read = list(islice(records_of(begin.lines, delimiter), _LOOKED_BELOW))
+        except csv.Error:  # quotation marks that are none there, or that are refused later
+            continue
+        first, *rows = [row for row in read if any(map(str.strip, row))] or [[]]
+        title, header = list(filter(str.strip, first)), rows[0] if rows else []
+        wide = len(header) >= _LEAST_WIDE and len(first) in (1, len(header))
+        if not wide or len(title) != 1 or title[0] != first[0] or not all(map(_is_word, header)):
+            continue
+        if all(len(row) == len(header) for row in rows) and not all(map(_is_word, rows[-1])):
+            raise TextError(
+                f"has a title, {shown(title[0])}, above the header, which seems to be "
+                f"{listed(header)}: remove the lines above the header"
+            )
+
+
+def _is_word(field: str) -> bool:
+    return bool(field.strip()) and not is_number(with_point(field))
 
 
 def read_columns(origin: Origin, header: bool | None = None) -> CsvTable:

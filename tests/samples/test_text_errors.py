@@ -260,3 +260,33 @@ def test_quotation_marks_within_fields_are_read(tmp_path):
     path.write_text(_of_three(['5" pipe', '"5"" pipe"', '"a\nb"', "emu"]))
     assert open_samples(path, drop_columns=["label"]).shape == (4, 3)
     assert read_labels(f"{path}:label", 4).tolist() == ['5" pipe', '5" pipe', "a\nb", "emu"]
+
+
+@pytest.mark.parametrize("title", ["Found in 2023;;;", "Found in 2023;;;\n;;;", "Found in 2023"])
+def test_a_title_above_the_header_is_refused(tmp_path: pathlib.Path, title: str) -> None:
+    """As of Excel: its cells would be the names, and the header a row of words."""
+    (tmp_path / "x.csv").write_text(f"{title}\nplot;a;b;c\nx;1,5;2;3\ny;1;2;3\n")
+    told = r"x\.csv has a title, 'Found in 2023', above the header, which seems to be plot, a, b, c"
+    with pytest.raises(InputError, match=told):
+        open_samples(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ";value;other\nx;1;2\ny;2;3\n",  # ids without a name
+        "name;;\nx;yes;no\ny;no;yes\n",  # words alone
+        "id;;\n1;2;3\n2;3;4\n",  # names that are missing
+        'text\n"Hello, you, there"\n"a ""b"", c, d"\n',  # a column of texts
+        "a,b,c\nx,y,z\n1,2,3\n",
+    ],
+)
+def test_other_first_rows_are_no_titles(tmp_path: pathlib.Path, text: str) -> None:
+    """They are read as before, or refused for another reason."""
+    (tmp_path / "x.csv").write_text(text)
+    said = ""
+    try:
+        open_samples(tmp_path / "x.csv")
+    except InputError as error:
+        said = str(error)
+    assert "title" not in said
