@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from numpy.typing import NDArray
@@ -176,7 +177,9 @@ class HeatEstimator(SavedEstimator):
     def _validated(self, X: Any, **options: Any) -> Any:
         """Validate X, or X and y, by scikit-learn; the map checks the values."""
         if isinstance(X, str | os.PathLike):
-            way = "fit_samples(FILE, y) reads one" if hasattr(self, "fit_samples") else "read it"
+            taken = signature(fit).parameters if (fit := getattr(self, "fit_samples", None)) else ()
+            own = "fit_samples(FILE, y)" if "y" in taken else "fit_samples(FILE)"
+            way = f"{own} reads one" if taken else "read it"
             raise InputError(f"X is the name of a file, {os.fspath(X)!r}: {way}, or give an array")
         return super()._validated(X, ensure_all_finite=False, **options)
 

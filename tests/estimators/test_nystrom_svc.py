@@ -318,7 +318,7 @@ def test_files_of_samples_and_labels(tmp_path: Path) -> None:
     for name in (tmp_path / "X.npy", str(tmp_path / "X.npy")):
         with pytest.raises(InputError, match=r"X is the name of a file, '.*X.npy': fit_samples\("):
             nystrom().fit(name, y)
-        with pytest.raises(InputError, match=r"X is the name of a file, .*: read it, or give"):
+        with pytest.raises(InputError, match=r"X is the name of .*: fit_samples\(FILE\) reads"):
             dhsk.NystromFeatures(3).fit(name)
 
 
