@@ -73,7 +73,7 @@ def test_features_are_those_of_the_estimator(run: Any, samples: Any) -> None:
 def test_options_are_those_of_the_estimator(run: Any, samples: Any) -> None:
     """Of landmarks, the kernel, the map and the type."""
     words = ("--kernel", "gaussian", "--sigma", 3, "--selection", "uniform", "--oversampling", 2)
-    more = ("--seed", 4, "--dtype", "float32", "--map", "projective", "--memory", "1GB")
+    more = ("--seed", 4, "--dtype", "float32", "--map", "projective", "--memory", "6GB")
     assert run(*FEATURES, *words, *more)[0] == DONE
     model = dhsk.NystromFeatures(
         20, dhsk.GaussianKernel(3.0), "uniform", oversampling=2, sphere_map="projective",
