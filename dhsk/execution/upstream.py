@@ -312,7 +312,7 @@ def said_by(error: BaseException) -> str:
 
 
 # Each connection keeps its last thousand messages for debugging (dask/distributed#1630), the
-# scheduler's to workers with the tasks and their arrays: 2.8 kB of each task without arrays, of up
+# scheduler's to workers with the tasks and their arrays: 3 kB of each task without arrays, of up
 # to a thousand for each worker. Connections that are opened here keep one (`settings.short_logs`);
 # those of a client and a scheduler of somebody else are cut. It can go when a setting of its own is
 # small by default.
