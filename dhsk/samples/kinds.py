@@ -43,8 +43,8 @@ _GAPS_OF_ZEROS: Final = 0.1
 LACK_ZEROS: Final = "; none is 0: if empty means 0, as of counts, write 0"
 """What to do about them."""
 
-_MOST_ROWS: Final = 100_000
-"""Most rows of a table of which groups are known."""
+_MOST_ROWS: Final = 10_000
+"""Most rows of a table in which groups are looked for, once for each column that is no feature."""
 
 _CHANCE: Final = 1e-4
 """Largest probability that values come with one label each by chance, where they tell groups."""
