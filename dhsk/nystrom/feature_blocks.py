@@ -4,6 +4,7 @@ Rejected: writing on Dask's workers, for which samples would have to be staged.
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,13 +14,14 @@ from dhsk.arrays import ROWS, Rows, blocks
 from dhsk.errors import SamplesChangedError
 from dhsk.execution.array_job import ArrayJob
 from dhsk.execution.limits import core_count
-from dhsk.execution.lock import is_occupied
+from dhsk.execution.lock import Turns, is_occupied
 from dhsk.execution.memory import require_room, share_memory
 from dhsk.execution.owner import one_of_several_at, sole_writer_of
 from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
 from dhsk.files import full_disk_is_budget
+from dhsk.gram.storage.parts import forget_parts
 from dhsk.nystrom.feature_store import FeatureStore
 from dhsk.nystrom.features import FeatureMap
 from dhsk.nystrom.held_map import drop_beside, held_beside, hold_beside
@@ -76,9 +78,9 @@ def store_features(
     threads = _threads(samples, features, store, run.room)
     store.check_kind()
     job = run.client if isinstance(run.client, ArrayJob) else None
-    locked = sole_writer_of if job is None else one_of_several_at
+    locked: Any = sole_writer_of if job is None else one_of_several_at
     # BLAS on one thread gives the same bits on any number of cores.
-    with full_disk_is_budget(), locked(store.path), one_blas_thread():
+    with full_disk_is_budget(), locked(store.path) as turns, one_blas_thread():
         store.check_disk()
         found = features.row_map.scan(samples, run)
         new = job is None and not is_occupied(store.path)
@@ -91,9 +93,16 @@ def store_features(
                 store.remove()
             raise
         if job is None or not store.missing():
-            remove_unfinished(store.path)  # of processes that were killed
-            store.record()
+            _finish(store, turns)
     return _read_lazily(store), features
+
+
+def _finish(store: FeatureStore, turns: Turns | None) -> None:
+    """Record the checksums of a whole store; several parts that find it whole do so in turn."""
+    with nullcontext() if turns is None else turns.alone(lambda: None):
+        remove_unfinished(store.path)  # of processes that were killed
+        store.record()
+        forget_parts(store.path)
 
 
 def _taken_up(

@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from hashlib import sha256
 from pathlib import Path
+from time import sleep
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import dask
 import dask.array as da
@@ -270,6 +272,29 @@ def test_parts_write_the_store_of_one(
     computed.clear()
     part(model, 2, 3, tmp_path).write(X, tmp_path / "z")
     assert not computed
+
+
+def test_parts_that_find_the_store_whole_finish_it_in_turn(
+    model: NystromFeatures,
+    X: Any,
+    small_blocks: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None removes what another one is writing."""
+    model.write(X, tmp_path / "z")
+
+    def record(store: FeatureStore) -> None:
+        writing = store.path / f".zarr.json.{uuid4().hex}.part"
+        writing.touch()
+        sleep(0.5)
+        writing.unlink()
+
+    monkeypatch.setattr(FeatureStore, "record", record)
+    parts = [part(model, number, 2, tmp_path) for number in (1, 2)]
+    with ThreadPoolExecutor(2) as pool:
+        assert len(list(pool.map(lambda one: one.write(X, tmp_path / "z"), parts))) == 2
+    assert not (tmp_path / "z" / ".parts").exists()
 
 
 def test_a_killed_part_writes_what_it_had_not(
