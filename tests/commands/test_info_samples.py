@@ -137,7 +137,7 @@ def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
     Path("empty.csv").write_text("")
     assert "empty.csv is empty: it has no rows" in run("info", "empty.csv")[2]
     Path("u.csv").write_text("a title\na,b,c\n1,2,3\n4,5,6\n")
-    said = "u.csv: row 0 (counted from 0) has 3 fields, but the header has 1: give each row as many"
+    said = "u.csv has a title, 'a title', above the header, which seems to be a, b, c: remove the"
     Path("y.txt").write_text("u\nv\n")
     for command in (("info", "u.csv"), ("train", "u.csv", "--labels", "y.txt", "--out", "m")):
         assert said in run(*command)[2]
