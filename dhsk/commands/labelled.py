@@ -49,8 +49,7 @@ def read_labels_of(
         raise InputError(f"{error}. {_transposed(opened, table.id_column)}") from error
     if isinstance(opened, Samples) and others is not None:
         if opened.each_id() is not None:
-            _refuse_lost_zeros(opened, others)
-            _refuse_other_capitals(opened, others)
+            _refuse_other_spelling(opened, others)
             _warn_of_others(opened, others, labels)
         else:
             _warn_of_counted(opened, others)
@@ -137,38 +136,27 @@ def _warn_of_others(samples: Samples, others: Table, labels: str) -> None:
     )
 
 
-def _refuse_lost_zeros(samples: Samples, others: Table) -> None:
-    """Refuse numbers that name samples but for leading zeros, which spreadsheets leave out."""
+def _refuse_other_spelling(samples: Samples, others: Table) -> None:
+    """Refuse names in another order and other capitals, or without zeros that spreadsheets drop."""
     names = list(_names_of(samples))
-    bare = [name.lstrip("0") for name in names]
-    for column in others.names if all(map(str.isdecimal, names)) else ():
-        values = list(_texts_of(others, column))
-        found = [value.lstrip("0") for value in values]
-        named = len(set(found)) == len(found) and set(bare) <= set(found)
-        if named and found != bare and all(map(str.isdecimal, values)):
-            other = values[found.index(bare[0])]
-            raise InputError(
-                f"column {column} of {others.origin.path} names the samples of {samples.source} "
-                f"with other leading zeros ({other!r} is {names[0]!r}), in another order: write "
-                "the names alike, as text"
-            )
-
-
-def _refuse_other_capitals(samples: Samples, others: Table) -> None:
-    """Refuse names of samples that are written with other capitals, in another order."""
-    names = list(_names_of(samples))
-    alike = [name.casefold() for name in names]
     for column in others.names:
         values = list(_texts_of(others, column))
-        found = [value.casefold() for value in values]
-        named = len(set(found)) == len(found) >= _FEWEST and set(alike) <= set(found)
-        if named and found != alike:
-            other = values[found.index(alike[0])]
+        numbers = all(map(str.isdecimal, (*names, *values)))
+        own, found = ([_bare(name, numbers=numbers) for name in all_] for all_ in (names, values))
+        named = len(set(found)) == len(found) and set(own) <= set(found)
+        if named and found != own and (numbers or len(found) >= _FEWEST):
+            other = values[found.index(own[0])]
+            what = "leading zeros" if numbers else "capitals"
             raise InputError(
                 f"column {column} of {others.origin.path} names the samples of {samples.source} "
-                f"with other capitals ({other!r} is {names[0]!r}), in another order: write the "
-                "names alike"
+                f"with other {what} ({other!r} is {names[0]!r}), in another order: write the names "
+                f"alike{', as text' if numbers else ''}"
             )
+
+
+def _bare(name: str, *, numbers: bool) -> str:
+    """A name without what spreadsheets and people change."""
+    return name.lstrip("0") if numbers else name.casefold()
 
 
 def _warn_of_counted(samples: Samples, others: Table) -> None:

@@ -13,6 +13,7 @@ from sklearn.model_selection import TimeSeriesSplit
 import dhsk
 from dhsk.__main__ import DONE, INTERRUPTED
 from dhsk.models.files import load_model
+from dhsk.samples.kinds import groups_left_out
 
 SCALED = {"scaled gaussian", "scaled linear"}
 
@@ -225,6 +226,18 @@ def test_folds_that_divide_the_visits_of_a_plot_are_told(
     assert ("20 values of column 'plot' have one label each, and folds divide" in err) == is_told
     assert ("--groups plots.csv:plot (groups=) keeps them in one fold" in err) == is_told
     assert "column 'visit'" not in err
+
+
+def test_many_classes_are_no_groups_of_themselves(tmp_path: Path) -> None:
+    """Each value of the labels' column has one label."""
+    classes = np.repeat(np.arange(12), 10)
+    table = pd.DataFrame({"kind": [f"k{one}" for one in classes], "a": np.arange(120.0)})
+    table.to_csv(tmp_path / "x.csv", index=False)
+    opened = dhsk.open_samples(tmp_path / "x.csv", drop_columns=["kind"])
+    assert groups_left_out(opened, classes.tolist()) is None
+    found = groups_left_out(opened, (classes % 2).tolist())
+    assert found is not None
+    assert found[0] == "kind"
 
 
 def test_a_run_that_has_not_ended_is_told(run: Any) -> None:
