@@ -141,6 +141,28 @@ def test_stores_without_a_record_are_described_as_they_are(contents: Any, tmp_pa
     assert contents(tmp_path / "g") == contents(GOLDEN)
 
 
+def test_a_description_that_is_completed_while_it_is_compared_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another part, between any two of its reads."""
+    ours, other = (StoredArray(tmp_path / "a", (4,), (2,), "float64", 0) for _ in range(2))
+    ours.begin()
+    for place in ours.places():
+        ours.write(place, np.ones((2, 1)))
+    read = Path.read_bytes
+
+    def completed_after(file: Path) -> bytes:
+        found = read(file)
+        monkeypatch.setattr(Path, "read_bytes", read)
+        other.complete()
+        return found
+
+    monkeypatch.setattr(Path, "read_bytes", completed_after)
+    assert ours.is_described()
+    assert (ours.record(again=True) == other.record()).all()
+    assert ours.record().all()
+
+
 @pytest.mark.parametrize(("dtype", "fill"), [("float32", np.nan), ("float64", 0), ("int64", 0)])
 def test_arrays_and_groups_are_described_as_by_zarr(
     tmp_path: Path, dtype: str, fill: float

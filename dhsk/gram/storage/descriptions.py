@@ -56,8 +56,8 @@ class StoredGroup:
     attributes: dict[str, Any]
 
     def is_described(self) -> bool:
-        """Whether the folder has this description, see `has_description`."""
-        return has_description(self.folder, self._described)
+        """Whether the folder has this description, see `agree`."""
+        return agree(read_description(self.folder), self._described)
 
     def describe(self) -> None:
         """Write the description."""
@@ -77,15 +77,20 @@ def read_description(folder: Place) -> dict[str, Any] | None:
     return said if isinstance(said, dict) else None
 
 
-def has_description(folder: Place, described: dict[str, Any]) -> bool:
-    """Whether a folder is described so, and no more is said, whatever version of zarr wrote it."""
-    said, expected = read_description(folder), json.loads(json.dumps(described))
+def agree(said: dict[str, Any] | None, described: dict[str, Any]) -> bool:
+    """Whether a folder's description says this and no more, whatever version of zarr wrote it."""
+    expected = json.loads(json.dumps(described))
     return said is not None and _UNSAID | said == _UNSAID | expected
 
 
 def attributes_of(folder: Place) -> dict[str, Any]:
     """Attributes in the description of a folder; empty if it is damaged."""
-    attributes = (read_description(folder) or {}).get("attributes")
+    return attributes_in(read_description(folder))
+
+
+def attributes_in(said: dict[str, Any] | None) -> dict[str, Any]:
+    """Attributes in a description; empty if it is damaged."""
+    attributes = (said or {}).get("attributes")
     return attributes if isinstance(attributes, dict) else {}
 
 

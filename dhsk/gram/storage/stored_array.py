@@ -21,9 +21,11 @@ from dhsk.gram.storage.chunks import (
     write_chunk,
 )
 from dhsk.gram.storage.descriptions import (
+    agree,
+    attributes_in,
     attributes_of,
     described_array,
-    has_description,
+    read_description,
     write_description,
 )
 from dhsk.objects.places import Place as Location
@@ -141,8 +143,13 @@ class StoredArray:
             self._describe(np.zeros(self.n_chunks, np.uint32))
 
     def is_described(self) -> bool:
-        """Whether the description, which other readers of zarr use, is right."""
-        return has_description(self.folder, self._described(self.record(again=True)))
+        """Whether the description, which other readers of zarr use, is right.
+
+        It is read once: another process may add the record in between.
+        """
+        said = read_description(self.folder)
+        self._record = self._decoded(attributes_in(said).get(RECORD))
+        return agree(said, self._described(self._record))
 
     def describe(self) -> None:
         """Write the description again, with the record if that is readable."""
