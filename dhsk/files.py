@@ -15,7 +15,8 @@ from uuid import uuid4
 from dhsk import systems
 from dhsk.errors import BudgetError, DhskError, InputError, StoreError
 
-_PART: Final = ".part"
+PART: Final = ".part"
+"""Ends the names of files that are being written, which begin with a dot."""
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of a full disk."""
@@ -102,7 +103,7 @@ class FileBeside:
         self._place = Path(os.path.realpath(path)) if path.is_symlink() else path
         while True:
             # Processes of several machines may write the same file: a number is not enough.
-            name = f".{self._place.name}.{_machine()}{uuid4().hex[:8]}{_PART}"
+            name = f".{self._place.name}.{_machine()}{uuid4().hex[:8]}{PART}"
             self._beside = self._place.with_name(name)
             with self.naming():
                 self.file: IO[Any] = self._beside.open(mode, **options)
@@ -180,7 +181,7 @@ def remove_abandoned(folder: Path) -> None:
         return
     _tidied.add(folder)
     with suppress(OSError):
-        for file in folder.glob(f".*.{_machine()}*{_PART}"):
+        for file in folder.glob(f".*.{_machine()}*{PART}"):
             with suppress(OSError):
                 remove_if_abandoned(file)
 
@@ -221,12 +222,12 @@ def _machine() -> str:
 
 def is_part(name: str) -> bool:
     """Whether a file is the part of one that a process writes, or left when it was killed."""
-    return name.startswith(".") and name.endswith(_PART)
+    return name.startswith(".") and name.endswith(PART)
 
 
 def remove_parts(folder: Path) -> None:
     """Remove the parts that killed processes left in a folder and all below it."""
-    for file in folder.rglob(f".*{_PART}"):
+    for file in folder.rglob(f".*{PART}"):
         file.unlink(missing_ok=True)
 
 
@@ -254,11 +255,13 @@ def made_folder(path: Path) -> Iterator[None]:
 def check_writable(folder: Path) -> None:
     """Make a file without a name in a folder, before long work whose result is to go there.
 
+    Where files need names it has that of a part: see `is_part`.
+
     Raises `StoreError` if it cannot be written, and `OSError`, with the folder as `filename`, if
     there is no room, or no such folder.
     """
     try:
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=folder, prefix=".", suffix=PART):
             pass
     except OSError as error:
         if error.errno in REFUSED:

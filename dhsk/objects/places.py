@@ -13,7 +13,7 @@ import numpy as np
 
 from dhsk import files, systems
 from dhsk.errors import InputError, StoreError
-from dhsk.files import FileBeside, parse_path, remove_parts, written_beside
+from dhsk.files import PART, FileBeside, parse_path, remove_parts, written_beside
 from dhsk.objects.path import SCHEME, ObjectPath
 
 Place: TypeAlias = Path | ObjectPath
@@ -179,7 +179,7 @@ def check_writable(place: Place) -> None:
     if not isinstance(place, ObjectPath):
         files.check_writable(place)
         return
-    probe = place / f".dhsk-probe-{uuid4().hex}"
+    probe = place / f".{uuid4().hex}{PART}"  # which others that look do not take for a result
     probe.write_bytes(b"")
     with suppress(StoreError):  # who may write but not delete can still save results
         probe.unlink(missing_ok=True)

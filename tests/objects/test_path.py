@@ -1,5 +1,8 @@
 """Paths of objects, on a server that keeps them in memory."""
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +10,7 @@ import numpy as np
 import pytest
 
 from dhsk.errors import InputError, StoreError
+from dhsk.execution.lock import is_occupied
 from dhsk.objects import client, path
 from dhsk.objects.path import ObjectPath
 from dhsk.objects.places import (
@@ -57,6 +61,34 @@ def test_entries_are_those_of_a_folder(place: ObjectPath, tmp_path: Path) -> Non
         check_writable(folder)
         assert (folder / "d").with_name("e") == folder / "e"
         assert sizes_below(folder).keys() == {"a/1", "ab/1", "c/1", "d"}
+
+
+def test_what_is_written_to_see_whether_one_may_is_no_content(
+    place: ObjectPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that looks meanwhile finds a folder that is free."""
+    seen, unlink = [], ObjectPath.unlink
+    named = tempfile.NamedTemporaryFile
+
+    def looked(folder: ObjectPath | Path) -> None:
+        assert entries_of(folder)
+        seen.append(is_occupied(folder))
+
+    def unlinked(probe: ObjectPath, **options: Any) -> None:
+        looked(probe.parent)
+        unlink(probe, **options)
+
+    @contextmanager
+    def without_name(**options: Any) -> Iterator[None]:
+        """As of systems where a file has a name until it is opened."""
+        with named(**options):
+            yield looked(tmp_path)
+
+    monkeypatch.setattr(ObjectPath, "unlink", unlinked)
+    monkeypatch.setattr(tempfile, "TemporaryFile", without_name)
+    for folder in (place, tmp_path):
+        check_writable(folder)
+    assert seen == [False, False]
 
 
 def test_a_folder_is_the_same_under_names_of_another_case(
