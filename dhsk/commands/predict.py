@@ -70,8 +70,13 @@ REPLACE: Final = option(
 )
 
 
-_OTHERS: Final = (*ARROW, ".npy", ".npz", ".h5ad", ".jsonl", ".xlsx", ".tsv", ".gz", ".zst")
+_OTHERS: Final = (*ARROW, ".npy", ".npz", ".h5ad", ".jsonl", ".xlsx", ".gz", ".zst")
 """Formats that the table of predictions is not in."""
+
+
+def _delimiter(table: Place) -> str:
+    """What divides the fields of a table of predictions, by its name."""
+    return "\t" if table.name.lower().endswith(".tsv") else ","
 
 
 def _model_in(place: Place) -> Place:
@@ -88,7 +93,7 @@ def _has_labels(table: Place) -> bool:
     """Whether a file begins as a table of predictions does; an empty one may be replaced."""
     with opened_file(table) as file:
         first = file.readline(1 << 20).decode(errors="replace").strip()
-    names = next(csv.reader([first]), [""])
+    names = next(csv.reader([first], delimiter=_delimiter(table)), [""])
     own = ("decision_", "probability_")
     return names == [""] or (
         "label" in names and all(n in ("id", "label") or n.startswith(own) for n in names)
@@ -112,7 +117,7 @@ class _Target:
         if self.out is not None:
             check_out(self.out, *inputs, what="a table of predictions", is_one=_has_labels)
             if self.out.name.lower().endswith(_OTHERS):
-                raise InputError(f"--out {self.out} would be a table of text: call it .csv")
+                raise InputError(f"--out {self.out} would be a table of text: call it .csv or .tsv")
         given = next((f"--{name}" for name, wanted in columns.items() if wanted), None)
         if self.out is None and given is not None:
             raise click.UsageError(f"{given} is for the table of --out: --into writes labels alone")
@@ -133,7 +138,11 @@ class _Target:
 @click.argument("model", type=PlaceParameter())
 @click.argument("samples")
 @gathered(
-    "target", _Target, out_option.of(required=False, help="CSV of the labels."), INTO, REPLACE
+    "target",
+    _Target,
+    out_option.of(required=False, help="Table of labels, .csv or .tsv."),
+    INTO,
+    REPLACE,
 )
 @labels_option.of(help="FILE or FILE:COLUMN, to print the accuracy.")
 @gathered("columns", dict, PROBA, DECISION)
@@ -151,7 +160,7 @@ def predict(
     """Predict the labels of SAMPLES by a MODEL.
 
     MODEL is of `dhsk train`, or the folder of `dhsk cv --model`. The labels are written block by
-    block to a CSV file, or into AnnData with --into. It runs on the cores of this process unless
+    block to a table, or into AnnData with --into. It runs on the cores of this process unless
     --cluster or --workers is given. Features with names may be in any order. Ids of the samples
     come first where the file has them: AnnData's obs_names, an array of names in an .npz archive, a
     column of a table (--id-column, else one called id that is no feature).
@@ -345,7 +354,7 @@ def _write_predictions(
 def _written_rows(
     table: _Table, samples: Samples, out: Place | None, run: Run
 ) -> Generator[NDArray[Any], None, None]:
-    """Labels block by block, each written to a CSV file, if any, with its columns beside."""
+    """Labels block by block, each written to a table, if any, with its columns beside."""
     found = _predicted(table, samples, run)
     if out is None:
         yield from (labels for labels, _ in found)
@@ -353,7 +362,7 @@ def _written_rows(
     names = samples.each_id()
     # Names may hold half of a pair of UTF-16, which JSON allows.
     with written(out, "w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, delimiter=_delimiter(out))
         writer.writerow(table.header if names is None else ["id", *table.header])
         for labels, beside in found:
             ids_of_block = [] if names is None else [islice(names, len(labels))]

@@ -344,7 +344,11 @@ def test_decisions_and_probabilities_stand_beside_the_label(
     Path("y.txt").write_text("\n".join(y))
     own = ("--probability",) if kind == "exact" else ("--rank", 30, "--loss", "logistic")
     assert run("train", "x.npy", "--labels", "y.txt", *own, "--out", "m")[0] == DONE
-    assert run("predict", "m", "x.npy", "--decision", "--proba", "--out", "o.csv")[0] == DONE
+    words = ("predict", "m", "x.npy", "--decision", "--proba", "--out")
+    assert run(*words, "o.csv")[0] == DONE
+    for _ in range(2):  # its own table may be replaced
+        assert run(*words, "o.tsv")[0] == DONE
+    assert Path("o.tsv").read_text() == Path("o.csv").read_text().replace(",", "\t")
     with Path("o.csv").open(newline="") as file:
         header, *rows = csv.reader(file)
     labels = ["a", "b", "c"][:classes]
