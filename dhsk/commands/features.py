@@ -49,6 +49,7 @@ from dhsk.nystrom.approximation import PREFIX
 from dhsk.nystrom.feature_store import FeatureStore
 from dhsk.objects.places import Place, check_writable, made_folder, remove_scratch
 from dhsk.results.low_rank import LowRank, usual_oversampling
+from dhsk.run_progress import told_whole
 from dhsk.samples import Samples
 from dhsk.samples.gaps import warn_of_codes
 from dhsk.samples.looks import first_rows
@@ -121,6 +122,7 @@ def features(
     with (
         connected_if_asked(cluster, 0, out) as client,
         show_progress() as progress,
+        told_whole(progress, **({"fitting": 2} if not is_fitted else {}), writing=1) as told,
         wrong_out(),
     ):
         made.client = client
@@ -128,12 +130,14 @@ def features(
         say_cost_of(lambda: features_cost(opened, run, *_sizes(made, opened)))
         if not is_fitted:
             kept = journal if cluster.part is None else None  # a part finds all that is done
-            made.fit_samples(opened, progress, kept)
+            with told.part("fitting", 1.0):
+                made.fit_samples(opened, told, kept)
             if kept is not None:
                 with made_folder(kept):
                     made.save(kept / MODEL)
         complete = cluster.part is None and _was_complete(out)
-        made.write(opened, out, progress=progress)
+        with told.part("writing", 1.0):
+            made.write(opened, out, progress=told)
         if cluster.writes:
             made.save(out / MODEL)
             _clear(journal)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,24 @@ def write_table(file: str, X: Any, names: list[str]) -> None:
     order = [NAMES.index(name) for name in names]
     rows = [f"s{i},{'ud'[i // 40]},{','.join(map(str, row[order]))}" for i, row in enumerate(X)]
     Path(file).write_text("\n".join([f"id,class,{','.join(names)}", *rows]) + "\n")
+
+
+def test_one_bar_is_of_all_that_it_does(
+    run: Any, samples: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the search of landmarks to the last block; also of a run that writes only."""
+    seen: list[Progress] = []
+    with dhsk.show_progress(seen.append) as progress:
+        monkeypatch.setattr("dhsk.commands.features.show_progress", lambda: nullcontext(progress))
+        for words in (FEATURES, ("features", "x.npy", "--by", "z", "--out", "new")):
+            assert run(*words)[0] == DONE
+            shares = [event.of_all for event in seen]
+            assert shares == sorted(shares)
+            assert shares[0] < 0.5
+            assert shares[-1] == 1
+            stages = {event.stage for event in seen}
+            assert ("landmarks" in stages, "features" in stages) == (words is FEATURES, True)
+            seen.clear()
 
 
 @pytest.fixture
