@@ -1,6 +1,6 @@
 """The cluster of a command: an existing one, or a local one that ends with the command."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import astuple
 from functools import partial
@@ -14,19 +14,26 @@ from click.exceptions import Exit
 
 from dhsk.commands.console import say
 from dhsk.commands.earlier_run import TABLES
+from dhsk.commands.manner import SOURCES
 from dhsk.commands.options import Cluster
 from dhsk.costs import FEW
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.resources import are_heavy
 from dhsk.execution.upstream import undisturbed, without_logs
+from dhsk.gram.storage.descriptions import DESCRIPTION
+from dhsk.objects.path import Version
 from dhsk.objects.places import Place
+from dhsk.samples.paths import Origin
 from dhsk.verbosity import Verbosity, verbosity
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from dhsk.execution.array_job import ArrayJob
+
+READ = (*SOURCES, "model")
+"""Parameters that name files which are read."""
 
 CLOSING_SECONDS = 5.0
 """Most time to wait for the answers of a cluster at the end."""
@@ -107,15 +114,28 @@ def _part_of_job(part: tuple[int, int], out: Place, *, last_reads: bool) -> "Ite
     job = ArrayJob(number, count, folder, partial(click.echo, err=True), last_reads)
     given = click.get_current_context().params.items()
     options = {name: str(value) for name, value in given if name != "part"}
-    is_made = any(place.exists() for place in (out, out / TABLES[0]))
+    asked = [count, version("dhsk"), options]
+
+    def is_made() -> bool:
+        return any(place.is_file() for place in (out, out / TABLES[0], out / DESCRIPTION))
+
     try:
-        job.begin([count, version("dhsk"), options], is_made=is_made)
-        job.tell(f"{job} shares its work in {folder}")
-        yield job
-        job.end()
+        with job.running(asked, is_made=is_made, inputs=_versions(options)):
+            job.tell(f"{job} shares its work in {folder}")
+            yield job
     except AllEndedError:
         say(f"all parts have ended before, and made {out}: to run them again, remove {folder}")
         raise Exit(0) from None
+
+
+def _versions(options: Mapping[str, str]) -> dict[str, Version]:
+    """Versions of the files that options name: samples, labels and models."""
+    found = {}
+    for name, value in options.items():
+        with suppress(InputError):  # an option that was not given, or no file
+            if name in READ:
+                found[name] = Origin.of(value).version
+    return found
 
 
 @contextmanager

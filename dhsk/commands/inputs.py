@@ -177,7 +177,8 @@ def check_out(
         raise InputError(
             f"--out {out} exists, is not {what}, and would be lost: name another, or remove it"
         )
-    if verbosity() >= Verbosity.USUAL:
+    parted = click.get_current_context().params.get("part")  # whose results may be all there
+    if verbosity() >= Verbosity.USUAL and parted is None:
         click.echo(f"dhsk: --out {out} is {what}, which will be replaced", err=True)
 
 

@@ -296,6 +296,11 @@ class _Table:
     columns: dict[str, Any]
 
     @property
+    def marked(self) -> Any:
+        """What tells it from others, for array jobs."""
+        return self.model
+
+    @property
     def header(self) -> list[str]:
         """Names of the columns."""
         classes = self.model.classes.tolist()

@@ -4,6 +4,10 @@ Each process makes all tasks of a pass, computes its own, and puts their results
 then it reads those of all, in the order of the tasks. What is in the folder is done, so that a
 process that was killed finds there what it had computed, and sums have the bits of one process.
 
+A file of results is named by the first task in it, and says how many there are: those of a task are
+read from its file whichever of two processes of one part, the older of which was thought to be
+dead, has written the files before and after it.
+
 Rejected: sums of a process in place of the results of its tasks (added in another order, so other
 bits with each number of processes); tasks that anybody takes up (a lock for each).
 """
@@ -11,27 +15,20 @@ bits with each number of processes); tasks that anybody takes up (a lock for eac
 import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import count
 from time import monotonic, sleep
-from types import NoneType
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
-from dhsk.errors import InputError, StoreError
+from dhsk.errors import DhskError, InputError, StoreError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count
+from dhsk.execution.shared_values import Marks, PackedResults, unpacked
 from dhsk.execution.tasks import Result
 from dhsk.execution.threads import Task, Threads
 from dhsk.objects.places import Place, entries_of
-
-FILE_BYTES: Final = 8 * 2**20
-FILE_SECONDS: Final = 15.0
-"""A file of results is written when they have so many bytes, or took so long: what a killed process
-computes again, and what is in memory of each process when all are read."""
 
 LOOK_SECONDS: Final = (0.05, 2.0)
 """Time between two looks for the results of others, at first and at most."""
@@ -40,17 +37,15 @@ TELL_SECONDS: Final = (10.0, 120.0)
 """Time after which a process says for whom it waits, at first and then again."""
 
 
+_NAMED: Final = 8
+"""Processes that a message names."""
+
 _ENDED: Final = "ended"
 """Entry that stays where all processes have ended."""
 
 _ANOTHER: Final = (
-    "{} began with something else than {} computes now: give all parts the same samples and "
-    "options, also --memory, and remove {}"
-)
-
-_UNSHARED: Final = (
-    "an array job cannot share this call, whose tasks return {}: make it outside of the job, or on "
-    "a client of Dask"
+    "{} began with something else than {} computes now: give all parts the same samples, labels "
+    "and options, also --memory, on processors of one kind, and remove {}"
 )
 
 
@@ -81,6 +76,7 @@ class ArrayJob:
     status: ClassVar[str] = "running"
     _calls: Iterator[int] = field(default_factory=lambda: count(1))
     _asked: Any = None
+    _inputs: Any = None
 
     def __str__(self) -> str:
         return f"part {self.number} of {self.count}"
@@ -90,18 +86,48 @@ class ArrayJob:
         """Files of results, and what each process has said of itself."""
         return Checkpoint(self.folder, "part-")
 
-    def begin(self, value: Any, *, is_made: bool) -> None:
+    @contextmanager
+    def running(
+        self, value: Any, *, is_made: Callable[[], bool], inputs: Any = None
+    ) -> Iterator[None]:
+        """Begin, and end with the context; the others are told of an error."""
+        self.begin(value, is_made=is_made, inputs=inputs)
+        try:
+            yield
+        except (AllEndedError, OthersPendingError):
+            raise
+        except Exception as error:
+            with suppress(DhskError, OSError):  # the error itself says more
+                self.entries.put(f"failed-{self.number}", {}, {"why": str(error)})
+            raise
+        self.end()
+
+    def begin(self, value: Any, *, is_made: Callable[[], bool], inputs: Any = None) -> None:
         """Begin by what is asked for, of JSON; `is_made` says whether what it makes is there.
 
         One that is killed in its last moment is begun again when the others are gone or about to
-        go: AllEndedError. Raises InputError if others were begun with something else.
+        go: AllEndedError. Raises InputError if others were begun with something else, or if the
+        `inputs`, of JSON, are not those of the processes that have ended.
         """
-        self._asked = value
-        if is_made:
-            self._refuse_to_wait()
-        Checkpoint(self.folder).drop(_ENDED)
-        self.entries.drop(f"end-{self.number}")  # it needs what the last one removes
-        self.check("options", value)
+        self._asked, self._inputs = json.loads(json.dumps([value, inputs]))
+        last = Checkpoint(self.folder).get(_ENDED, dict)
+        if last is not None:  # a process that ends from here on says so again
+            if last.get("of") == self._asked and is_made():
+                self._refuse_others(last.get("inputs"))
+                self.entries.remove()  # of one that was killed while it did this
+                raise AllEndedError
+            Checkpoint(self.folder).drop(_ENDED)
+        # It needs what the last one removes.
+        self.entries.drop(f"end-{self.number}", f"failed-{self.number}")
+        self.check("options", self._asked)
+
+    def _refuse_others(self, inputs: Any) -> None:
+        """Raise InputError if processes have ended whose inputs were others."""
+        if inputs != self._inputs:
+            raise InputError(
+                "all parts have ended before, and what they read has been written again since: "
+                f"remove {self.folder} to run them again"
+            )
 
     def _refuse_to_wait(self) -> None:
         """Raise AllEndedError if all processes of the same have ended."""
@@ -159,7 +185,8 @@ class ArrayJob:
         entries.put(own, {}, {"ended": True})
         ended = (entries.get(f"end-{number}", dict) is not None for number in self.numbers)
         if self.last_reads or all(ended):
-            Checkpoint(self.folder).put(_ENDED, {}, {"of": self._asked})
+            note = {"of": self._asked, "inputs": self._inputs}
+            Checkpoint(self.folder).put(_ENDED, {}, note)
             entries.remove()
 
     def miss(self, name: str) -> None:
@@ -190,12 +217,21 @@ class ArrayJob:
                 raise OthersPendingError
             self._refuse_to_wait()
             if monotonic() - begin > told:
-                missing = [str(number) for number in names if number not in found]
-                more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
-                self.tell(f"{self} waits for {', '.join(missing[:8])}{more}")
+                self.tell(self._waiting_for([number for number in names if number not in found]))
                 told += again
             sleep(pause)
             pause = min(2 * pause, LOOK_SECONDS[1])
+
+    def _waiting_for(self, missing: list[int]) -> str:
+        """For whom this process waits, in words, and why they do not come if that is known."""
+        listed, ask = [], self.entries.get
+        for number in missing[:_NAMED]:
+            failed = ask(f"failed-{number}", lambda kept: str(kept["why"]))
+            begun = failed or ask(f"options-{number}", lambda _: "begun")
+            why = f" (it failed: {failed})" if failed else " (not begun)" * (begun is None)
+            listed.append(f"{number}{why}")
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        return f"{self} waits for {', '.join(listed)}{more}"
 
 
 class SharedTasks:
@@ -203,9 +239,11 @@ class SharedTasks:
 
     def __init__(self, job: ArrayJob, window: int) -> None:
         self._job, self._window = job, window
+        self._shared = Marks()
 
-    def share(self, value: Any) -> Any:
-        """The value itself."""
+    def share(self, value: Result) -> Result:
+        """The value itself, whose mark is computed once."""
+        self._shared.add(value)
         return value
 
     def run(
@@ -218,65 +256,79 @@ class SharedTasks:
         """Run tasks; see `Executor.run`. Results come in the order of the tasks."""
         job, call = self._job, self._job.next_call()
         names = {number: f"{call}-{number}" for number in job.numbers}
-        own = job.entries.get(names[job.number], dict)
+        one = _Own(job, names[job.number], self._window, self._shared)
+        own = job.entries.get(names[job.number], lambda kept: kept["tasks"])
         if own is None:
-            own = _Own(job, names[job.number], self._window).computed(function, tasks)
-        said = job.awaited(names)
-        for number, entry in said.items():
-            if entry["tasks"] != own["tasks"]:
+            own = one.computed(function, tasks)
+        elif own != one.marked(function, tasks):
+            raise InputError(_ANOTHER.format(job, job, job.folder))
+        for number, entry in job.awaited(names).items():
+            if entry["tasks"] != own:
                 raise InputError(_ANOTHER.format(f"part {number}", job, job.folder))
-        files = [_results(job, names[k], said[k]["files"]) for k in job.numbers]
-        for task in range(own["tasks"][0]):
+        total = own[0]
+        shares = [len(range(number - 1, total, job.count)) for number in job.numbers]
+        files = [_results(job, names[k], shares[k - 1]) for k in job.numbers]
+        for task in range(total):
             yield next(files[task % job.count])
 
 
 class _Own:
     """Results of the tasks of this process in a pass, which go into files."""
 
-    def __init__(self, job: ArrayJob, name: str, window: int) -> None:
-        self._job, self._name = job, name
+    def __init__(self, job: ArrayJob, name: str, window: int, shared: "Marks") -> None:
+        self._job, self._name, self._shared = job, name, shared
         self._threads = Threads(max(1, min(window, core_count())), window)
         self._total, self._mark = 0, blake2b(digest_size=12)
         self._marks: list[str] = []
 
-    def computed(self, function: Callable[..., Result], tasks: Iterable[Task]) -> dict[str, Any]:
-        """Compute what is not in files yet; what there is then."""
-        files, found = self._found()
+    def computed(self, function: Callable[..., Result], tasks: Iterable[Task]) -> list[Any]:
+        """Compute what is not in files yet; number and mark of all tasks."""
+        found = self._found()
         own, done, told = self._own(function, tasks, found), len(found), monotonic()
-        packed = _Packed()
+        packed = PackedResults()
         with closing(self._threads.run(function, own, ordered=True)) as results:
             for result in results:
                 packed.add(result)
                 done += 1
                 if packed.is_full:
-                    files, packed = self._put(files, packed, done), _Packed()
+                    self._put(packed, done)
+                    packed = PackedResults()
                 if monotonic() - told > TELL_SECONDS[0]:
                     told = monotonic()
                     self._job.tell(f"{self._job}: {done:,} of its tasks of this pass are done")
         if packed.structures:
-            files = self._put(files, packed, done)
-        said = {"files": files, "tasks": [self._total, self._mark.hexdigest()]}
-        self._job.entries.put(self._name, {}, said)
+            self._put(packed, done)
+        said = [self._total, self._mark.hexdigest()]
+        self._job.entries.put(self._name, {}, {"tasks": said})
         return said
 
-    def _found(self) -> tuple[int, list[str]]:
-        """Number of the files of an earlier process, and marks of the tasks that are in them."""
+    def marked(self, function: Callable[..., Any], tasks: Iterable[Task]) -> list[Any]:
+        """Number and mark of all tasks, of which none is computed."""
+        for task in tasks:
+            self._next(function, task)
+        return [self._total, self._mark.hexdigest()]
+
+    def _next(self, function: Callable[..., Any], task: Task) -> str:
+        """Mark of the next task."""
+        mark = digest_of(function.__name__, *self._shared.values_in(task))
+        self._mark.update(mark.encode())
+        self._total += 1
+        return mark
+
+    def _found(self) -> list[str]:
+        """Marks of the tasks that are in the files of an earlier process."""
         marks: list[str] = []
-        for file in count():
-            found = self._job.entries.get(f"{self._name}-{file}", lambda kept: kept["marks"])
-            if found is None:
-                return file, marks
+        while found := self._job.entries.get(f"{self._name}-{len(marks)}", _marks_of):
             marks += found
-        raise AssertionError  # count() does not end
+        return marks
 
     def _own(
         self, function: Callable[..., Any], tasks: Iterable[Task], found: list[str]
     ) -> Iterator[Task]:
         """Tasks of this process that are not done; all are looked at, as others have the same."""
         for task in tasks:
-            mark = digest_of(function.__name__, *_values_in(task))
-            self._mark.update(mark.encode())
-            number, self._total = self._total, self._total + 1
+            number = self._total
+            mark = self._next(function, task)
             if number % self._job.count != self._job.number - 1:
                 continue
             self._marks.append(mark)
@@ -285,93 +337,31 @@ class _Own:
             elif mark != found[len(self._marks) - 1]:
                 raise InputError(_ANOTHER.format(self._job, self._job, self._job.folder))
 
-    def _put(self, files: int, packed: "_Packed", done: int) -> int:
-        """Write the results of the last tasks before `done`; the number of files then."""
+    def _put(self, packed: "PackedResults", done: int) -> None:
+        """Write the results of the last tasks before `done`."""
+        first = done - len(packed.structures)
         arrays = {f"array-{k}": array for k, array in enumerate(packed.arrays)}
-        marks = self._marks[done - len(packed.structures) : done]
-        values = {"results": packed.structures, "marks": marks}
-        self._job.entries.put(f"{self._name}-{files}", arrays, values)
-        return files + 1
+        values = {"results": packed.structures, "marks": self._marks[first:done]}
+        self._job.entries.put(f"{self._name}-{first}", arrays, values)
 
 
-def _values_in(value: Any) -> Iterator[Any]:
-    """Arrays, numbers and names in the arguments of a task, of which others must have the same."""
-    if isinstance(value, tuple | list):
-        for part in value:
-            yield from _values_in(part)
-    elif isinstance(value, slice):
-        yield [value.start, value.stop]
-    elif isinstance(value, str | int | float | NoneType) or _is_array(value):
-        yield value
+def _marks_of(kept: dict[str, Any]) -> list[str]:
+    """Marks of the tasks in a file."""
+    found: list[str] = kept["marks"]
+    return found
 
 
-def _is_array(value: Any) -> bool:
-    """Whether it is an array of numbers or text, or a CSR matrix."""
-    return hasattr(value, "indptr") or (isinstance(value, np.ndarray) and not value.dtype.hasobject)
-
-
-class _Packed:
-    """Results as arrays and JSON values: tuples, lists, arrays, slices, numbers, text and None.
-
-    Of a NamedTuple there is the tuple.
-    """
-
-    def __init__(self) -> None:
-        self.structures: list[Any] = []
-        self.arrays: list[Any] = []
-        self._begin, self._bytes = monotonic(), 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether a file of them is to be written."""
-        return self._bytes >= FILE_BYTES or monotonic() - self._begin >= FILE_SECONDS
-
-    def add(self, result: Any) -> None:
-        """Add the result of the next task."""
-        self.structures.append(self._packed(result))
-
-    def _packed(self, value: Any) -> Any:
-        if isinstance(value, tuple | list):
-            return ["list" if isinstance(value, list) else "tuple", *map(self._packed, value)]
-        if isinstance(value, np.ndarray | np.generic):
-            kind = "number" if isinstance(value, np.generic) else "array"
-            array = np.asarray(value)
-            if array.dtype.hasobject:
-                raise InputError(_UNSHARED.format("an array of objects"))
-            self._bytes += array.nbytes
-            self.arrays.append(array if array.ndim else array.reshape(1))
-            return [kind, len(self.arrays) - 1, array.ndim]
-        if isinstance(value, slice):
-            return ["slice", value.start, value.stop, value.step]
-        if value is None or isinstance(value, str | int | float):
-            return ["value", value]
-        raise InputError(_UNSHARED.format(f"a {type(value).__name__}"))
-
-
-def _results(job: ArrayJob, name: str, files: int) -> Iterator[Any]:
-    """Results of a process in a pass, file by file."""
-    for file in range(files):
-        kept = job.entries.get(f"{name}-{file}", dict)
-        if kept is None:
-            job.miss(f"{name}-{file}")
+def _results(job: ArrayJob, name: str, tasks: int) -> Iterator[Any]:
+    """Results of so many tasks of a process in a pass, file by file."""
+    done = 0
+    while done < tasks:
+        kept = job.entries.get(f"{name}-{done}", dict)
+        if not (kept and kept.get("results")):
+            job.miss(f"{name}-{done}")
             return
         for structure in kept["results"]:
-            yield _unpacked(structure, kept)
-
-
-def _unpacked(structure: list[Any], arrays: dict[str, Any]) -> Any:
-    kind, *parts = structure
-    if kind in ("tuple", "list"):
-        found = [_unpacked(part, arrays) for part in parts]
-        return tuple(found) if kind == "tuple" else found
-    if kind == "slice":
-        return slice(*parts)
-    if kind == "value":
-        return parts[0]
-    array = arrays.pop(f"array-{parts[0]}")
-    if kind == "number":
-        return array[0]
-    return array if parts[1] else array.reshape(())
+            yield unpacked(structure, kept)
+        done += len(kept["results"])
 
 
 def begun_in(folder: Place) -> dict[int, bool]:

@@ -304,6 +304,11 @@ class GroupingBits:
     mean: float
     """Part of the samples in the first group."""
 
+    @property
+    def marked(self) -> tuple[NDArray[np.uint8], int, float]:
+        """What tells them from others, for array jobs."""
+        return self.bits, self.count, self.mean
+
     def part(self, rows: slice) -> "GroupingBits":
         """The same groupings, of these samples only."""
         return GroupingBits(self.bits[rows], self.count, self.mean)

@@ -63,10 +63,9 @@ def array_job(part: tuple[int, int], folder: "str | PathLike[str]") -> Iterator[
     number, count = astuple(parse_part(part))
     job = ArrayJob(number, count, parse_place("folder", folder), _tell)
     try:
-        job.begin([count, version("dhsk")], is_made=True)
-        with computing(job):
+        asked = [count, version("dhsk")]
+        with job.running(asked, is_made=lambda: True), computing(job):
             yield job
-        job.end()
     except AllEndedError:
         raise StoreError(
             f"all parts in {folder} have ended before: remove it to run them again"

@@ -61,6 +61,12 @@ class TrainedModel(ABC):
     """Number of training samples of zeros, which were mapped to the centre."""
 
     @property
+    def marked(self) -> tuple[Any, ...]:
+        """What tells it from others, for array jobs."""
+        arrays = self.to_arrays()[1].values()
+        return self.kernel, self.classes, self.rows, self.feature_weights, *arrays
+
+    @property
     def dim(self) -> int:
         """Number of features of a sample."""
         return int(self.rows.shape[1])

@@ -100,7 +100,8 @@ def store_features(
 def _finish(store: FeatureStore, turns: Turns | None) -> None:
     """Record the checksums of a whole store; several parts that find it whole do so in turn."""
     with nullcontext() if turns is None else turns.alone(lambda: None):
-        remove_unfinished(store.path)  # of processes that were killed
+        # Of processes that were killed. A part that had its turn may be writing beside the blocks.
+        remove_unfinished(store.path if turns is None else store.path / "c")
         store.record()
         forget_parts(store.path)
 

@@ -48,6 +48,11 @@ class Basis:
     on_device: bool = False
     """Whether a device computes them in passes, if there is one."""
 
+    @property
+    def marked(self) -> tuple[Kernel, Rows]:
+        """What tells it from others, for array jobs."""
+        return self.kernel, self.landmarks
+
     def of(self, rows: Rows) -> NDArray[Any]:
         """Kernel values of rows and landmarks, (rows, k)."""
         return self.kernel.of_rows(rows, self.landmarks)

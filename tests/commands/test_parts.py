@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -123,6 +124,25 @@ def test_last_part_writes_predictions(run: Any) -> None:
     assert left("p.csv.parts") == ["ended.npz"]
 
 
+def test_what_was_written_again_is_not_passed_over(run: Any) -> None:
+    """Labels after the end of a training, and the model between two parts of a prediction."""
+    words = [*TRAIN, "--out", "m", "--part", "1/1"]
+    assert run(*words)[0] == DONE
+    predict = ["predict", "m", "x.npy", "--out", "p.csv", "--part"]
+    assert run(*predict, "1/2")[0] == DONE
+    code, out, err = run(*words)
+    assert (code, "all parts have ended before" in out, "replaced" in err) == (DONE, True, False)
+    y = Path("y.txt").read_text().split()
+    Path("y.txt").write_text("\n".join(y[1:] + y[:1]) + "\n")
+    code, _, err = run(*words)
+    assert code == BAD_INPUT
+    assert "have ended before, and what they read has been written again since" in err
+    assert run(*TRAIN, "--out", "m")[0] == DONE
+    code, _, err = run(*predict, "2/2")
+    assert code == BAD_INPUT
+    assert "part 1 began with something else than part 2 of 2 computes now" in err
+
+
 @pytest.mark.slow(seconds=10)
 def test_parts_compare(run: Any, start: Any, tmp_path: Path) -> None:
     """Two processes come to the results of one."""
@@ -136,6 +156,9 @@ def test_parts_compare(run: Any, start: Any, tmp_path: Path) -> None:
     code, out, _ = run(*parts[0])
     assert code == DONE
     assert "all parts have ended before, and made two" in out
+    shutil.rmtree("two")  # and nothing says that it is there
+    finished([start(tmp_path, words) for words in parts])
+    assert Path("two/results.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -157,8 +180,8 @@ def test_refused(run: Any, words: list[str], said: str) -> None:
 def test_a_folder_of_parts_is_told(run: Any) -> None:
     """With the parts that have begun, and those of them that have not ended."""
     job = ArrayJob(3, 4, Path("m.parts"))
-    job.begin("what", is_made=False)
-    ArrayJob(1, 4, Path("m.parts")).begin("what", is_made=False)
+    job.begin("what", is_made=lambda: False)
+    ArrayJob(1, 4, Path("m.parts")).begin("what", is_made=lambda: False)
     code, _, said = run("info", "m.parts")
     assert code == BAD_INPUT
     assert "Begun: 1, 3; ended: none. The same command" in " ".join(said.split())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import pytest
 
 from dhsk.errors import InputError, StoreError
 from dhsk.execution.array_job import AllEndedError, ArrayJob, OthersPendingError
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.workers import computing, current_executor
 from dhsk.objects.places import Place, parse_place
 
@@ -116,7 +118,7 @@ def test_passes_follow_each_other(tmp_path: Path) -> None:
 
 def test_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what was in no file is computed again, by the killed process alone."""
-    monkeypatch.setattr("dhsk.execution.array_job.FILE_BYTES", 1)  # a file for each task
+    monkeypatch.setattr("dhsk.execution.shared_values.FILE_BYTES", 1)  # a file for each task
     expected = run(job(tmp_path / "whole", 1, 1), 20)
     _done.clear()
 
@@ -139,7 +141,7 @@ def test_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_files_know_their_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where tasks run ahead, what is in files is known to be of these tasks."""
-    monkeypatch.setattr("dhsk.execution.array_job.FILE_BYTES", 1)
+    monkeypatch.setattr("dhsk.execution.shared_values.FILE_BYTES", 1)
     expected = list(job(tmp_path, 1, 1).executor(6).run(work, tasks()))
     folder = tmp_path / "out.parts"
     for name in ("1-1", *(f"1-1-{file}" for file in range(10, 40))):
@@ -163,7 +165,7 @@ def test_others_must_do_the_same(tmp_path: Path) -> None:
 
 def test_changed_samples_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process does not go on with results of other samples."""
-    monkeypatch.setattr("dhsk.execution.array_job.FILE_BYTES", 1)
+    monkeypatch.setattr("dhsk.execution.shared_values.FILE_BYTES", 1)
 
     def killed(number: int, row: Any) -> Any:
         if number > 2:
@@ -175,6 +177,70 @@ def test_changed_samples_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         list(job(tmp_path, 1, 1).executor(1).run(killed, tasks()))
     with pytest.raises(InputError, match="part 1 of 1 began with something else"):
         list(job(tmp_path, 1, 1).executor(1).run(work, ((k, X[k] + 1) for k in range(40))))
+
+
+def test_what_is_done_is_that_of_other_tasks(tmp_path: Path) -> None:
+    """A pass that an earlier process has ended is not taken for another one."""
+    run(job(tmp_path, 1, 1))
+    with pytest.raises(InputError, match="part 1 of 1 began with something else"):
+        list(job(tmp_path, 1, 1).executor(1).run(work, ((k, X[k] + 1) for k in range(40))))
+    with pytest.raises(InputError, match="part 1 of 1 began with something else"):
+        run(job(tmp_path, 1, 1), 39)
+
+
+class _Model:
+    """Stands for a model, which many tasks share."""
+
+    def __init__(self, coef: float) -> None:
+        self.marked = np.full(3, coef)
+
+    def decide(self, row: Any) -> float:
+        """A value that hangs on the model."""
+        return float(row @ self.marked)
+
+
+def decided(shared: tuple[Callable[[Any], Any], ...], row: Any) -> Any:
+    """A task that calls what is shared."""
+    return shared[0](row)
+
+
+def product(coef: Any, row: Any) -> float:
+    """A value that hangs on an argument of a partial function."""
+    return float(row @ coef)
+
+
+@pytest.mark.parametrize("make", [lambda c: _Model(c).decide, lambda c: partial(product, c * X[0])])
+def test_functions_are_compared_with_what_they_hold(tmp_path: Path, make: Any) -> None:
+    """Those of another model are refused; those of an equal one are not."""
+
+    def results(coef: float) -> list[Any]:
+        executor = job(tmp_path, 1, 1).executor(1)
+        shared = executor.share((make(coef),))
+        return list(executor.run(decided, ((shared, row) for row in X)))
+
+    first = results(2.0)
+    assert results(2.0) == first
+    with pytest.raises(InputError, match="part 1 of 1 began with something else"):
+        results(3.0)
+
+
+def test_two_processes_of_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was thought to be dead writes files with other boundaries: all are still right."""
+    expected = [work(*task) for task in tasks(12)]
+    older, newer = job(tmp_path, 1, 1), job(tmp_path, 1, 1)
+    monkeypatch.setattr("dhsk.execution.shared_values.FILE_BYTES", 300)
+    begun = older.executor(1)
+
+    def meanwhile(number: int, row: Any) -> Any:
+        if number == 6:
+            monkeypatch.setattr("dhsk.execution.shared_values.FILE_BYTES", 1)
+            assert equal(run(newer, 12), expected)
+            monkeypatch.setattr("dhsk.execution.shared_values.FILE_BYTES", 700)
+        return work(number, row)
+
+    meanwhile.__name__ = "work"
+    assert equal(list(begun.run(meanwhile, tasks(12))), expected)
+    assert equal(run(job(tmp_path, 1, 1), 12), expected)
 
 
 def test_values_are_compared(tmp_path: Path) -> None:
@@ -211,7 +277,7 @@ def test_last_one_reads(tmp_path: Path) -> None:
 def ended(number: int, folder: Path) -> None:
     """A process of two, from its beginning to its end."""
     one = job(folder, number, 2)
-    one.begin({"C": "1"}, is_made=False)
+    one.begin({"C": "1"}, is_made=lambda: False)
     run(one, 4)
     one.end()
 
@@ -220,30 +286,32 @@ def test_begun_after_the_end(tmp_path: Path) -> None:
     """What was killed in its last moment does not wait for others that are gone."""
     together(2, lambda number: ended(number, tmp_path))
     with pytest.raises(AllEndedError):
-        job(tmp_path, 1, 2).begin({"C": "1"}, is_made=True)
+        job(tmp_path, 1, 2).begin({"C": "1"}, is_made=lambda: True)
     late = job(tmp_path, 1, 2, last_reads=True)
-    late.begin({"C": "1"}, is_made=False)  # it is no longer there: all is made anew
+    late.begin({"C": "1"}, is_made=lambda: False)  # it is no longer there: all is made anew
     with pytest.raises(OthersPendingError):
         run(late, 4)
-    late.begin({"C": "1"}, is_made=True)
+    late.begin({"C": "1"}, is_made=lambda: True)
     together(2, lambda number: ended(number, tmp_path))
-    job(tmp_path, 1, 2).begin({"C": "2"}, is_made=True)  # another command
+    job(tmp_path, 1, 2).begin({"C": "2"}, is_made=lambda: True)  # another command
     assert "ended.npz" not in names(tmp_path)
 
 
 def test_begun_while_the_last_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even if the last one removes what it is about to read."""
-    monkeypatch.setattr("dhsk.execution.array_job.FILE_BYTES", 1)
+    monkeypatch.setattr("dhsk.execution.shared_values.FILE_BYTES", 1)
     first, again, last = job(tmp_path, 1, 2), job(tmp_path, 1, 2), job(tmp_path, 2, 2)
 
     def both(number: int) -> None:
         one = (first, last)[number - 1]
-        one.begin({"C": "1"}, is_made=False)
+        one.begin({"C": "1"}, is_made=lambda: False)
         run(one, 4)
 
     together(2, both)
     first.end()
-    again.begin({"C": "1"}, is_made=True)  # its results are there, and it needs those of the last
+    again.begin(
+        {"C": "1"}, is_made=lambda: True
+    )  # its results are there, and it needs those of the last
     last.end()
     assert "ended.npz" not in names(tmp_path)
     results = again.executor(1).run(work, tasks(4))
@@ -256,8 +324,52 @@ def test_begun_while_the_last_one_ends(tmp_path: Path, monkeypatch: pytest.Monke
         run(again, 4)
 
 
+def test_begun_in_the_moment_of_the_last_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was killed after its end finds that all have ended, though it saw no note."""
+    first, second = job(tmp_path, 1, 2), job(tmp_path, 2, 2)
+
+    def both(number: int) -> None:
+        one = (first, second)[number - 1]
+        one.begin("all", is_made=lambda: False)
+        run(one, 4)
+
+    together(2, both)
+    second.end()
+    get = Checkpoint.get
+
+    def got(entries: Checkpoint, name: str, made: Any) -> Any:
+        found = get(entries, name, made)
+        monkeypatch.setattr(Checkpoint, "get", get)
+        first.end()
+        return found
+
+    monkeypatch.setattr(Checkpoint, "get", got)
+    monkeypatch.setattr("dhsk.execution.array_job.TELL_SECONDS", (1.0, 1.0))
+
+    def waits(line: str) -> None:
+        raise _KilledError(line)
+
+    again = job(tmp_path, 2, 2, tell=waits)
+    again.begin("all", is_made=lambda: True)
+    with pytest.raises(AllEndedError):
+        run(again, 4)
+
+
+def test_inputs_that_were_written_again(tmp_path: Path) -> None:
+    """The same command does not say that it has made something of them."""
+    for inputs in ([1, 2], [1, 2]):
+        with job(tmp_path, 1, 1).running("all", is_made=lambda: False, inputs=inputs):
+            pass
+    with pytest.raises(AllEndedError):
+        job(tmp_path, 1, 1).begin("all", is_made=lambda: True, inputs=(1, 2))
+    with pytest.raises(InputError, match="what they read has been written again since: remove"):
+        job(tmp_path, 1, 1).begin("all", is_made=lambda: True, inputs=[1, 3])
+
+
 def test_waiting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody who looks at a process sees for whom it waits."""
+    """Somebody who looks at a process sees for whom it waits, and why."""
     monkeypatch.setattr("dhsk.execution.array_job.TELL_SECONDS", (0.1, 60.0))
     told: list[str] = []
 
@@ -266,9 +378,19 @@ def test_waiting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         if "waits" in line:
             raise _KilledError
 
+    def failed(number: int) -> None:
+        with job(tmp_path, number, 12).running("all", is_made=lambda: False):
+            raise InputError("no room")
+
+    for number in (1, 3):
+        with pytest.raises(InputError):
+            failed(number)
+    job(tmp_path, 3, 12).begin("all", is_made=lambda: False)  # again, and it goes well
     with pytest.raises(_KilledError):
         run(job(tmp_path, 2, 12, tell=tell))
-    assert told[-1] == "part 2 of 12 waits for 1, 3, 4, 5, 6, 7, 8, 9 and 3 more"
+    first = "1 (it failed: no room), 3, 4 (not begun), 5 (not begun), 6 (not begun)"
+    rest = "7 (not begun), 8 (not begun), 9 (not begun) and 3 more"
+    assert told[-1] == f"part 2 of 12 waits for {first}, {rest}"
 
 
 def test_damaged_results_are_refused(tmp_path: Path) -> None:

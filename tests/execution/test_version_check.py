@@ -260,7 +260,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(shared: Client, tmp_path: P
     """A worker of another user, or of a read-only mount."""
 
     def deny() -> None:
-        def refuse(dir: Any) -> None:
+        def refuse(dir: Any, **_: Any) -> None:
             raise PermissionError(13, "Permission denied", str(dir))
 
         mock.patch("tempfile.TemporaryFile", refuse).start()

@@ -94,6 +94,26 @@ def test_a_job_that_has_ended_is_not_begun_again(tmp_path: Path) -> None:
         in_parts(folder, lambda *_: None, parts=PARTS)
 
 
+def test_other_labels_are_refused(tmp_path: Path) -> None:
+    """Half of the sums would be of the ones, half of the others; also those of groupings."""
+    G = dhsk.compute_gram(X, "heat", tile=200)
+    permuted = {"permutations": 9, "random_state": 1}
+    for name, call in {
+        "alignment": lambda number: G.alignment(np.roll(y, number)),
+        "tested": lambda n: dhsk.maximum_mean_discrepancy(G, np.arange(1200) < n * 300, **permuted),
+    }.items():
+        failed = []
+
+        def shared(number: int, _: ArrayJob, call: Any = call, failed: Any = failed) -> None:
+            with pytest.raises(InputError) as error:
+                call(number)
+            failed.append(str(error.value))
+
+        in_parts(tmp_path / name, shared, parts=2)
+        assert len(failed) == 2
+        assert "labels and options" in failed[0], name
+
+
 @pytest.mark.parametrize(
     "other",
     [

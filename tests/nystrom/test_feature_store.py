@@ -310,9 +310,10 @@ def test_a_killed_part_writes_what_it_had_not(
     model.write(X, tmp_path / "whole")
     computed.clear()
     part(model, 1, 2, tmp_path).write(X, tmp_path / "z")
-    beside = tmp_path / "z" / "c" / "7" / ".0.abc.part"
+    beside, others = (tmp_path / "z" / name for name in ("c/7/.0.abc.part", ".model.abc.part"))
     beside.parent.mkdir()
     beside.touch()
+    others.touch()  # what a part that has had its turn is writing
     with monkeypatch.context() as patch:
         sabotage(patch, 5)
         with pytest.raises(KeyboardInterrupt):
@@ -326,6 +327,7 @@ def test_a_killed_part_writes_what_it_had_not(
     assert computed[8:] == [5, 7, 9]
     counted = [(event.done, event.total) for event in seen if event.stage == "features"]
     assert counted == [(done, 5) for done in (2, 3, 4, 5)]
+    others.unlink()
     assert contents(tmp_path / "z") == contents(tmp_path / "whole")
 
 
