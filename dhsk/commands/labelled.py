@@ -1,16 +1,19 @@
 """Labels of the samples of a command: row by row, or by the names of the samples."""
 
 from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 import click
 import numpy as np
 
+from dhsk.arrays import Rows
 from dhsk.commands.inputs import own_label_column, table_at
 from dhsk.commands.reading import Reading
 from dhsk.errors import InputError, warn
 from dhsk.gram import GramMatrix
+from dhsk.kernels import NodeKernel
 from dhsk.samples import Samples
 from dhsk.samples.base import as_read
 from dhsk.samples.csv_tables import TableSamples
@@ -34,26 +37,52 @@ def read_labels_of(
     Where a column of a table of labels has the names of the samples, labels are taken by it: rows
     may be in another order, and of more samples. Others go row by row.
     """
+    samples = _Nodes.of(opened) if isinstance(opened, GramMatrix) else opened
     n, dim = opened.shape
     others = None
-    if isinstance(opened, Samples) and not own_label_column(opened.source, labels):
+    if samples is not None and not own_label_column(samples.source, labels):
         others = table_at(Origin.of(labels), table)
-        if others is not None and (named := _named(opened, others, table.id_column)) is not None:
-            rows = _rows_of(opened, *named, others)
+        if others is not None and (named := _named(samples, others, table.id_column)) is not None:
+            rows = _rows_of(samples, *named, others)
             return labels_of_rows(labels, rows, min_classes=min_classes, header=table.header)
     try:
         found = read_labels(labels, n, min_classes=min_classes, header=table.header)
     except InputError as error:
-        if n == dim or isinstance(opened, GramMatrix) or not _are_so_many(labels, dim, table):
+        if n == dim or samples is None or not _are_so_many(labels, dim, table):
             raise
-        raise InputError(f"{error}. {_transposed(opened, table.id_column)}") from error
-    if isinstance(opened, Samples) and others is not None:
-        if opened.each_id() is not None:
-            _refuse_other_spelling(opened, others)
-            _warn_of_others(opened, others, labels)
+        raise InputError(f"{error}. {_transposed(samples, table.id_column)}") from error
+    if samples is None:
+        _say_by_row(labels, table)
+    elif others is not None:
+        if samples.each_id() is not None:
+            _refuse_other_spelling(samples, others)
+            _warn_of_others(samples, others, labels)
         else:
-            _warn_of_counted(opened, others)
+            _warn_of_counted(samples, others)
     return found
+
+
+def _say_by_row(labels: str, table: Reading) -> None:
+    """Say that a store has no names, if those of labels may stand beside them."""
+    others = table_at(Origin.of(labels), table)
+    if others is not None and len(others.names) > 1 and verbosity() >= Verbosity.USUAL:
+        where = others.origin.path
+        click.echo(f"dhsk: {where} is taken row by row: a store has no sample names", err=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes(Samples):
+    """Nodes of a graph, of which only the names are known."""
+
+    @classmethod
+    def of(cls, G: GramMatrix) -> "_Nodes | None":
+        """Those of a store; None if it is of samples, whose names no store has."""
+        if not isinstance(G.kernel, NodeKernel) or G.feature_names is None:
+            return None
+        return cls(str(G.path), G.shape, names=G.feature_names)
+
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        raise InputError(f"{self.source} has no samples by {rows} rows, but nodes of a graph")
 
 
 def weights_of_labels(given: str | None, y: Labels) -> Any:

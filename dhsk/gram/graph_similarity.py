@@ -45,7 +45,7 @@ def read_edges(path: str | Place) -> Graph:
         Text file of two columns, the ids of two nodes, and perhaps a third, the weight of their
         edge; separated by tabs, commas or blanks. A first row of usual names, such as "source
         target", or with a word for the weight, as "a b combined_score", is a header. Lines that
-        begin with # are comments. It may be compressed: `.tsv.gz`.
+        begin with # or % are comments. It may be compressed: `.tsv.gz`.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def _edges(text: str, path: str) -> Iterator[tuple[int, tuple[str, str, float]]]
 def _rows(text: str) -> Iterator[tuple[int, Sequence[str]]]:
     """Cells of the lines that are neither empty nor comments."""
     for line, words in enumerate(text.split("\n"), 1):
-        if not words.strip() or words.lstrip().startswith("#"):
+        if not words.strip() or words.lstrip().startswith(("#", "%")):
             continue
         separator = next((sign for sign in "\t," if sign in words), None)
         cells = words.split()
@@ -186,7 +186,23 @@ def similarity_of(given: Any) -> Graph:
         return read_edges(given)
     if isinstance(given, tuple) and len(given) == 2 and getattr(given[0], "ndim", 0) == 2:
         return similarity_of(Graph(*given))
+    if hasattr(given, "columns") and hasattr(given, "index"):  # a data frame of pandas
+        return similarity_of(Graph(given.to_numpy(), _ids_of(given)))
     return Graph(_checked(given))
+
+
+def _ids_of(frame: Any) -> tuple[Any, ...] | None:
+    """Ids that a square data frame gives its nodes, by its rows, its columns or both."""
+    rows, columns, counted = tuple(frame.index), tuple(frame.columns), tuple(range(len(frame)))
+    if rows == columns or len(rows) != len(columns) or columns == counted:
+        return None if rows == counted else rows
+    if rows == counted:
+        return columns
+    if sorted(map(str, rows)) == sorted(map(str, columns)):
+        raise InputError(
+            "the rows of S are nodes in another order than its columns: give S.loc[S.columns]"
+        )
+    raise InputError("the rows of S are named otherwise than its columns: give both the node ids")
 
 
 def _checked_ids(nodes: Iterable[Any], n: int) -> tuple[str, ...]:
@@ -233,7 +249,7 @@ def negative_laplacian(adjacency: ArrayLike | Any) -> Any:
 def negative_laplacian_of(graph: Graph) -> Graph:
     """Negative Laplacian of a checked graph, with its node ids."""
     A = coo_array(graph.matrix)
-    wrong = np.flatnonzero(A.data < 0)
+    wrong = np.flatnonzero((A.data < 0) & (A.coords[0] != A.coords[1]))
     if wrong.size:
         row, column = (int(axis[wrong[0]]) for axis in A.coords)
         raise InputError(

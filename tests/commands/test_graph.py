@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dhsk
@@ -43,6 +44,29 @@ def test_an_edge_list_becomes_a_store(gram: Any, run: Any, cv: Any) -> None:
     assert run("verify", "g")[0] == 4
     assert run("verify", "g", "--repair", "edges.tsv")[0] == 0
     assert run("verify", "g")[0] == 0
+
+
+@pytest.mark.slow
+def test_labels_of_nodes_are_taken_by_their_names(gram: Any, run: Any) -> None:
+    """Whatever the order of their table; a store of samples has no names, which is said."""
+    assert gram("--graph", "exponential", "--beta", 0.2, "--laplacian")[0] == 0
+    words = ("--folds", 3, "--C", 10, "--out")
+    rows = [f"{k},{'ab'[k > 5]}" for k in range(12)]
+    for name, order in (("rows", range(12)), ("shuffled", (7, 2, 11, 0, 5, 9, 1, 3, 8, 10, 4, 6))):
+        text = "\n".join(["node,label", *(rows[k] for k in order)]) + "\n"
+        Path(f"{name}.csv").write_text(text)
+        code, _, error = run("cv", "g", "--labels", f"{name}.csv:label", *words, name)
+        assert code == 0, error
+        by_name = "dhsk: rows of shuffled.csv are taken by column node" in error
+        assert by_name == (name == "shuffled")
+        assert "row by row" not in error
+    one, other = (json.loads(Path(f"{n}/results.json").read_text()) for n in ("rows", "shuffled"))
+    assert [row["gap"] for row in one["rows"]] == [row["gap"] for row in other["rows"]]
+    np.save("x.npy", np.arange(24.0).reshape(12, 2) + 1)
+    assert run("gram", "x.npy", "--out", "s")[0] == 0
+    code, _, error = run("cv", "s", "--labels", "shuffled.csv:label", *words, "samples")
+    assert code == 0, error
+    assert "dhsk: shuffled.csv is taken row by row: a store has no sample names" in error
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse.csgraph import laplacian
 
@@ -16,6 +17,7 @@ LISTS = {
     "tabs": "a\tb\t2\nb\tc\t1\n",
     "commas and header": "source,target,weight\na,b,2\nb,c,1\n",
     "blanks": "a b 2\n\n# a comment\nb  c 1\n",
+    "comments of KONECT": "% sym weighted\n% 2 3 3\na b 2\nb c 1\n",
     "both directions": "a,b,2\nb,a,2.0\nc,b,1\n",
     "named weights": "one\tother\tWeight\na\tb\t2\nb\tc\t1\n",
     "quotes": '"a","b",2\n"b","c",1\n',
@@ -105,6 +107,21 @@ def test_a_matrix_may_come_with_ids() -> None:
             dhsk.graph_gram((path, wrong), beta=0.1)
 
 
+def test_a_data_frame_has_ids() -> None:
+    """Those of its rows, its columns or both; others than these are refused by what they are."""
+    path, ids = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), ["u", "v", "w"]
+    for named in ({"index": ids, "columns": ids}, {"index": ids}, {"columns": ids}):
+        assert dhsk.graph_gram(pd.DataFrame(path, **named), beta=0.1).feature_names == tuple(ids)
+    assert dhsk.graph_gram(pd.DataFrame(path), beta=0.1).feature_names is None
+    frame = pd.DataFrame(path, index=ids, columns=ids)
+    with pytest.raises(dhsk.InputError, match=r"another order .* give S.loc\[S.columns\]"):
+        dhsk.graph_gram(frame.loc[["v", "u", "w"]], beta=0.1)
+    with pytest.raises(dhsk.InputError, match="named otherwise"):
+        dhsk.graph_gram(pd.DataFrame(path, index=ids, columns=list("abc")), beta=0.1)
+    with pytest.raises(dhsk.InputError, match="must be a square matrix"):
+        dhsk.graph_gram(frame.iloc[:2], beta=0.1)
+
+
 def test_node_ids_are_kept(tmp_path: Path) -> None:
     """In the store, in the order of the rows."""
     (tmp_path / "edges.tsv").write_text(LISTS["tabs"])
@@ -121,6 +138,7 @@ def test_the_negative_laplacian_is_that_of_scipy() -> None:
     found = dhsk.negative_laplacian(A)
     assert (found.toarray() == -laplacian(A)).all()
     assert (found.sum(axis=1) == 0).all()
-    assert (dhsk.negative_laplacian(A + np.eye(3)).toarray() == found.toarray()).all()
+    for loops in (np.eye(3), -np.eye(3)):
+        assert (dhsk.negative_laplacian(A + loops).toarray() == found.toarray()).all()
     with pytest.raises(dhsk.InputError, match=r"nodes 0 and 1 .* is -2"):
         dhsk.negative_laplacian(-A)
