@@ -1,8 +1,10 @@
 """Labels of the samples of a command: row by row, or by the names of the samples."""
 
+import re
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice, repeat
+from shlex import quote
 from typing import Any, Final
 
 import click
@@ -56,8 +58,9 @@ def read_labels_of(
     elif others is not None:
         if samples.each_id() is not None:
             _refuse_other_spelling(samples, others)
-            _warn_of_others(samples, others, labels)
+            _check_others(samples, others, labels)
         else:
+            _refuse_other_rows(samples, others)
             _warn_of_counted(samples, others)
     return found
 
@@ -153,16 +156,41 @@ def _rows_of(samples: Samples, names: list[str], column: str, others: Table) -> 
     return [place[name] for name in names]
 
 
-def _warn_of_others(samples: Samples, others: Table, labels: str) -> None:
-    """Warn of a column that names others than the samples."""
-    if (name := _column_of_others(samples, others, labels)) is None:
+def _check_others(samples: Samples, others: Table, labels: str) -> None:
+    """Warn of a column that names others than the samples; refuse one that names a part of them."""
+    names = list(_names_of(samples))
+    for column in others.names:
+        values = [] if labels.endswith(f":{column}") else list(_texts_of(others, column))
+        if len(values) < _FEWEST or _repeats(values) or any(map(is_number, values)):
+            continue
+        where, known = others.origin.path, set(names)
+        if _in_another_order(names, values):
+            absent = next(name for name in names if name not in set(values))
+            raise InputError(
+                f"column {column} of {where} has the names of {len(known & set(values))} of "
+                f"{counted(len(names), 'sample')} of {samples.source}, in another order, and none "
+                f"of the others, such as {absent!r}: write the names alike, or leave that column "
+                "out if labels go row by row"
+            )
+        if not known & set(values):
+            warn(
+                f"no value of column {column} of {where} is the name of a sample of "
+                f"{samples.source} ({values[0]!r}, but {names[0]!r}): they are taken row by row, "
+                "so make sure that both have the same order"
+            )
         return
-    first, other = next(_names_of(samples)), next(_texts_of(others, name))
-    warn(
-        f"no value of column {name} of {others.origin.path} is the name of a sample of "
-        f"{samples.source} ({other!r}, but {first!r}): they are taken row by row, so make sure "
-        "that both have the same order"
-    )
+
+
+def _repeats(values: list[str]) -> bool:
+    """Whether more than one in ten values was there before: they name no samples."""
+    return 10 * len(set(values)) < 9 * len(values)
+
+
+def _in_another_order(names: list[str], values: list[str]) -> bool:
+    """Whether a value is the name of a sample that stands elsewhere."""
+    known = set(names)
+    own = chain(names, repeat(None))
+    return any(v in known and v != name for v, name in zip(values, own, strict=False))
 
 
 def _refuse_other_spelling(samples: Samples, others: Table) -> None:
@@ -174,18 +202,44 @@ def _refuse_other_spelling(samples: Samples, others: Table) -> None:
         own, found = ([_bare(name, numbers=numbers) for name in all_] for all_ in (names, values))
         named = len(set(found)) == len(found) and set(own) <= set(found)
         if named and found != own and (numbers or len(found) >= _FEWEST):
-            other = values[found.index(own[0])]
-            what = "leading zeros" if numbers else "capitals"
+            name, other = next(
+                (name, value)
+                for name, bare in zip(names, own, strict=True)
+                if (value := values[found.index(bare)]) != name
+            )
+            what, mend = "leading zeros", "alike, as text"
+            if not numbers:
+                signs = name.casefold() != other.casefold()
+                what = "signs" if signs else "capitals"
+                mend = "alike; R changes them unless check.names = FALSE" if signs else "alike"
             raise InputError(
                 f"column {column} of {others.origin.path} names the samples of {samples.source} "
-                f"with other {what} ({other!r} is {names[0]!r}), in another order: write the names "
-                f"alike{', as text' if numbers else ''}"
+                f"with other {what} ({other!r} is {name!r}), in another order: write the names "
+                f"{mend}"
             )
 
 
 def _bare(name: str, *, numbers: bool) -> str:
-    """A name without what spreadsheets and people change."""
-    return name.lstrip("0") if numbers else name.casefold()
+    """A name without what spreadsheets, people and R's make.names change."""
+    if numbers:
+        return name.lstrip("0")
+    return re.sub(r"[^0-9a-z]", ".", re.sub(r"^x(?=[0-9])", "", name.casefold()))
+
+
+def _refuse_other_rows(samples: Samples, others: Table) -> None:
+    """Refuse a feature that both tables have, with values of its own for each row, otherwise."""
+    rows: Table | None = getattr(as_read(samples), "table", None)
+    for name in [] if rows is None else others.names:
+        if rows is None or name not in rows.names:
+            continue
+        own, values = list(_texts_of(rows, name)), list(_texts_of(others, name))
+        few = min(len(own), len(values)) < _FEWEST or _repeats(own) or _repeats(values)
+        if not few and _has_most(set(own), set(values)) and _in_another_order(own, values):
+            raise InputError(
+                f"{samples.source} and {others.origin.path} have column {name} in another order: "
+                f"if it names the samples give --id-column {quote(name)}, else give the labels in "
+                "the order of the samples"
+            )
 
 
 def _warn_of_counted(samples: Samples, others: Table) -> None:
@@ -202,19 +256,6 @@ def _warn_of_counted(samples: Samples, others: Table) -> None:
             f"{values[0]} on, but labels are taken row by row, as samples of {samples.source} have "
             f"no names: sort by {name} if it counts these"
         )
-
-
-def _column_of_others(samples: Samples, others: Table, labels: str) -> str | None:
-    """Column that names other things than the samples: words that all differ, of no sample."""
-    names, found = set(_names_of(samples)), None
-    for column in others.names:
-        values = [] if labels.endswith(f":{column}") else list(_texts_of(others, column))
-        if names.intersection(values):
-            return None
-        differ = len(values) >= _FEWEST and len(set(values)) == len(values)
-        if found is None and differ and not any(map(is_number, values)):
-            found = column
-    return found
 
 
 def _shared_names(samples: Samples, rows: Table, others: Table) -> str | None:
@@ -276,7 +317,18 @@ def _column_of_names(samples: Samples, others: Table) -> str | None:
     known = set(names)
     distinct = {name: set(v) for name, v in head.items() if len(set(v)) == len(v)}
     likely = (n for n, v in distinct.items() if _has_most(v, known) or not _are_numbers(v))
-    return next((name for name in likely if _are_names(names, list(_texts_of(others, name)))), None)
+    for name in likely:
+        if _are_names(names, list(_texts_of(others, name))):
+            return name
+    if _are_numbers(known) or _repeats(names):
+        return None
+    shared = (name for name, values in head.items() if _has_most(set(values), known))
+    return next((n for n in shared if _have_repeats(known, list(_texts_of(others, n)))), None)
+
+
+def _have_repeats(known: Set[str], values: list[str]) -> bool:
+    """Whether values are the names of most samples, some of them more than once."""
+    return len(set(values)) < len(values) and _has_most(known, set(values))
 
 
 def _are_names(names: list[str], values: list[str]) -> bool:

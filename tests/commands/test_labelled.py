@@ -128,6 +128,8 @@ def test_columns_in_another_order_keep_their_names(run: Run) -> None:
     [
         ("K{:03}", "k{:03}", "other capitals ('k000' is 'K000'), in another order"),
         ("{:03}", "{}", "other leading zeros ('0' is '000'), in another order"),
+        ("S-{}", "S.{}", "other signs ('S.0' is 'S-0'), in another order"),
+        ("{}a", "X{}a", "other signs ('X0a' is '0a'), in another order"),
     ],
 )
 def test_names_that_are_spelt_otherwise(run: Run, names: str, others: str, told: str) -> None:
@@ -156,6 +158,44 @@ def test_names_that_are_missing_or_twice(run: Run) -> None:
     code, _, err = run(*words)
     assert code == BAD_INPUT
     assert "rows 0 and 40 (counted from 0) of y.csv are both 's60' by column SampleID" in err
+    for own in ("SampleID", "who"):
+        twice = labels.sample(frac=1, random_state=0).rename(index={"s61": "s60"})
+        twice.rename_axis(own).to_csv("y.csv")
+        code, _, err = run(*words)
+        assert code == BAD_INPUT
+        assert f"of y.csv are both 's60' by column {own}, which names the samples" in err
+
+
+def test_names_of_a_part_are_no_order_of_all(run: Run) -> None:
+    """Labels are not taken row by row where some names say that the order is another."""
+    write_samples(NAMES)
+    words = f"train x.csv --id-column SampleID --labels y.csv:status {LINEAR} --out m".split()
+    labels = labels_of([*NAMES[:10], *(f"t{k}" for k in range(30))]).drop(columns="age")
+    labels.to_csv("y.csv")
+    assert run(*words)[0] == DONE
+    labels.sample(frac=1, random_state=0).to_csv("y.csv")
+    code, _, err = run(*words[:-1], "other")
+    assert code == BAD_INPUT
+    said = "column id of y.csv has the names of 10 of 40 samples of x.csv, in another order"
+    assert f"{said}, and none of the others, such as 's70': write the names alike" in err
+
+
+def test_numbers_of_samples_in_both_tables(run: Run) -> None:
+    """A feature whose values tell that labels are in another order is refused, and no other."""
+    write_samples(NAMES)
+    ids = np.random.default_rng(1).choice(np.arange(1000, 9999), 40, replace=False)
+    rows = pd.read_csv("x.csv").drop(columns="SampleID")
+    rows.insert(0, "patient", ids)
+    rows.to_csv("x.csv", index=False)
+    labels = pd.DataFrame({"patient": ids, "status": LABELS, "f1": rows["f1"]})
+    labels.to_csv("y.csv", index=False)
+    words = f"train x.csv --labels y.csv:status {LINEAR} --out m".split()
+    assert run(*words)[0] == DONE
+    labels.sample(frac=1, random_state=0).to_csv("y.csv", index=False)
+    code, _, err = run(*words)
+    assert code == BAD_INPUT
+    assert "x.csv and y.csv have column patient in another order: if it names the samples" in err
+    assert run(*words, "--id-column", "patient")[0] == DONE
 
 
 def test_numbers_are_names_where_all_are_the_same(run: Run) -> None:
