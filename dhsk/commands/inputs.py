@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,9 @@ from dhsk.samples.tables import Table
 from dhsk.samples.text_folder import TEXT_FILES
 from dhsk.units import counted
 from dhsk.verbosity import Verbosity, verbosity
+
+_MOST_IDS: Final = 10_000
+"""Rows whose ids are looked at for repeats."""
 
 OF_COLUMNS: Final = (*TABLES, *ARROW)
 """How files of named columns end."""
@@ -80,7 +84,20 @@ def open_samples_of(
         )
     if isinstance(samples, TableSamples) and table.header is None and not samples.has_header:
         click.echo(f"dhsk: {samples.how_begun()}", err=True)
+    if table.id_column is not None and samples.shape[1] == 1:
+        _warn_of_long(samples, table.id_column)
     return samples
+
+
+def _warn_of_long(samples: Samples, ids: str) -> None:
+    """Warn of one number a row, whose ids repeat: the table is long, and is to be made wide."""
+    found = list(islice(samples.each_id() or (), _MOST_IDS))
+    if 2 * len(set(found)) <= len(found):
+        warn(
+            f"column {ids} of {samples.source} has {len(set(found)):,} values in {len(found):,} "
+            "rows, and there is one feature: if this is a long table make a row for each sample, "
+            "as pandas.read_csv(FILE).pivot(index=SAMPLE, columns=FEATURE, values=VALUE).to_csv does"
+        )
 
 
 def names_in_table(source: str, table: Reading) -> Sequence[str] | None:

@@ -127,6 +127,17 @@ def test_tables_are_read_as_they_are_meant(run: Any, samples: Any) -> None:
     assert (code, "has no column '13'" in err) == (BAD_INPUT, True)
 
 
+def test_a_long_table_is_told(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """One of a number for each sample and taxon, by whose taxa the samples are named."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"t{t},s{s},{s + t},{'ab'[s % 2]}" for t in range(6) for s in range(10)]
+    Path("long.csv").write_text("\n".join(["OTU,Sample,Abundance,group", *rows]) + "\n")
+    words = ("train", "long.csv", "--labels", "long.csv:group", "--drop-column", "Sample")
+    code, _, err = run(*words, "--id-column", "OTU", "--out", "m")
+    assert code == DONE
+    assert "column OTU of long.csv has 6 values in 60 rows, and there is one feature" in err
+
+
 @pytest.mark.slow
 def test_classes_of_few_samples(run: Any, samples: Any) -> None:
     """One sentence says so, and one what it came to; --min-class leaves them out."""
