@@ -95,8 +95,8 @@ def _warn_of_long(samples: Samples, ids: str) -> None:
     if 2 * len(set(found)) <= len(found):
         warn(
             f"column {ids} of {samples.source} has {len(set(found)):,} values in {len(found):,} "
-            "rows, and there is one feature: if this is a long table make a row for each sample, "
-            "as pandas.read_csv(FILE).pivot(index=SAMPLE, columns=FEATURE, values=VALUE).to_csv does"
+            "rows, and there is one feature: if this is a long table make one row a sample, as "
+            "pandas.read_csv(FILE).pivot(index=SAMPLE, columns=FEATURE, values=VALUE).to_csv does"
         )
 
 
