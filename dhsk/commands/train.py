@@ -86,7 +86,7 @@ FIT_ROWS: Final = rows_of(
         common=True,
         type=float,
         help="Price of samples on the wrong side, as C of scikit-learn's SVC. [default: 3 over the "
-        "variance of the samples in feature space]",
+        "variance of the samples in feature space, 60 for --loss logistic]",
     ),
     multi_class_row(". [default: ovr above ten classes, else ovo]"),
     class_weight_row,

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
 from dhsk.errors import InputError, warn
-from dhsk.estimators.automatic import LARGEST_C, Auto, SamplePairs, check_auto, is_auto
+from dhsk.estimators.automatic import LARGEST_C, STRENGTH, Auto, SamplePairs, check_auto, is_auto
 from dhsk.estimators.base import OF_UNIT_ROWS, HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
 from dhsk.estimators.saving import is_of, read_by_other
@@ -196,7 +196,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         few = SamplePairs(samples, sample_weights)
         row_map = self._row_map(few)
         if is_auto(self.C):
-            problem = replace(problem, C=few.C(row_map))
+            problem = replace(problem, C=few.C(row_map, self._strength))
         model = self._train(problem, samples, row_map, run)
         row_map.warn(samples)
         notes = {**model.notes, **self._notes()}
@@ -217,6 +217,11 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     def _complaint(self, model: Model) -> str | None:
         """That a fit did not converge, and what helps; None if it did."""
         return model.certificates.unconverged
+
+    @property
+    def _strength(self) -> float:
+        """C, if it is "auto", times the variance of the samples."""
+        return STRENGTH
 
     @property
     def _sigmoid_folds(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
 from dhsk.clock import NO_END, Deadline
-from dhsk.estimators.automatic import Auto
+from dhsk.estimators.automatic import LOGISTIC_STRENGTH, Auto
 from dhsk.estimators.base import KernelEstimator
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import random_numbers
@@ -45,7 +45,8 @@ class NystromSVC(HeatClassifier[LowRankModel], KernelEstimator):
         Number of features. There are fewer if there are fewer samples, if `landmark_tol` is
         reached, or if the rank of the kernel matrix is lower.
     C
-        Factor of the losses: the inverse of the regularization; "auto" as for `HeatSVC`.
+        Factor of the losses: the inverse of the regularization; "auto" as for `HeatSVC`, and 20
+        times as much for the logistic loss.
     kernel
         A positive semi-definite kernel; None for the heat kernel at `time_scale`, or Gaussian of
         "scaled" columns; or a name as for `HeatSVC`.
@@ -187,6 +188,10 @@ class NystromSVC(HeatClassifier[LowRankModel], KernelEstimator):
     def landmarks_(self) -> Rows:
         """Landmarks, mapped to the sphere, (m, dim)."""
         return with_all_entries(self._fitted.rows)
+
+    @property
+    def _strength(self) -> float:
+        return LOGISTIC_STRENGTH if self.loss == "logistic" else super()._strength
 
     def _check_probabilities(self) -> None:
         fitted = getattr(self, "model_", None)

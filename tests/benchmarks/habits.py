@@ -84,7 +84,7 @@ def gaussians(X: Any) -> list[dhsk.GaussianKernel]:
     return [dhsk.GaussianKernel(float(f"{part * middle:.3g}")) for part in (0.25, 0.5, 1)]
 
 
-def families(X: Any, y: Any) -> dict[str, Callable[[], Scores]]:
+def families(X: Any, y: Any, *, texts: bool) -> dict[str, Callable[[], Scores]]:
     """What is compared."""
     models = partial(of_estimators, X, y)
     scaler = StandardScaler(with_mean=not issparse(X))
@@ -103,7 +103,12 @@ def families(X: Any, y: Any) -> dict[str, Callable[[], Scores]]:
             for way in WAYS
         },
         "LinearSVC, tf-idf": partial(
-            models, [make_pipeline(TfidfTransformer(), LinearSVC(C=c, random_state=0)) for c in C]
+            models,
+            [
+                make_pipeline(TfidfTransformer(sublinear_tf=sub), LinearSVC(C=c, random_state=0))
+                for sub in ((False, True) if texts else (False,))
+                for c in C
+            ],
         ),
         "LinearSVC, square roots": partial(
             models, [make_pipeline(*roots, LinearSVC(C=c, random_state=0)) for c in C]
@@ -121,7 +126,7 @@ def compare(sets: Mapping[str, Callable[[], tuple[Any, Any]]]) -> None:
     for name, read in sets.items():
         X, y = read()
         found, seconds = {}, {}
-        for family, measure in families(X, y).items():
+        for family, measure in families(X, y, texts=name in TEXTS).items():
             begin = process_time()
             found[family] = measure()
             seconds[family] = process_time() - begin

@@ -9,6 +9,7 @@ from distributed import Client
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 import dhsk
@@ -51,6 +52,20 @@ def test_at_the_time_samples_have_the_spread(estimator: Any, digits: Any) -> Non
     assert model.time_scale_ == float(f"{model.time_scale_:.3g}")
     if hasattr(model, "C"):
         assert pytest.approx(3 / variance, rel=0.01) == model.C_
+
+
+def test_the_logistic_loss_has_a_larger_c(digits: Any) -> None:
+    """No sample has a loss of 0 there: probabilities of new samples are better for it."""
+    X, y = digits
+    new = np.arange(len(X)) % 3 == 0
+    losses = []
+    for C in ("auto", dhsk.NystromSVC(100, random_state=0).fit(X[~new], y[~new]).C_):
+        model = dhsk.NystromSVC(100, C=C, loss="logistic", random_state=0).fit(X[~new], y[~new])
+        losses.append(log_loss(y[new], model.predict_proba(X[new])))
+        _, variance = means_of(model, dhsk.hyperspherical_map(X[~new]))
+        times = 60 if C == "auto" else 3
+        assert pytest.approx(times / variance, rel=0.02) == model.C_
+    assert losses[0] < 0.6 * losses[1]
 
 
 @pytest.mark.parametrize("kernel", ["parametrix", "cosine", "linear", dhsk.GaussianKernel(20.0)])
