@@ -40,7 +40,10 @@ SHOWN = 10
 
 
 def common(results: Results) -> Html:
-    """Return the best setting of each method, and the code of the best; empty without any."""
+    """Return the best setting of each method, and the code of the best; empty without any.
+
+    Where no score is clear of guessing there is no code: none is to be used.
+    """
     found, beside = results.baselines, results.beside
     if not found.tried and not found.left_out:
         return Html()
@@ -48,12 +51,11 @@ def common(results: Results) -> Html:
     words = f"What is usually done with such data, from scikit-learn, on the same folds.{left_out}"
     if beside is None:
         return section("Common methods", words, anchor="common")
-    parts = (
-        tag("p", f"{capitalised(beside.words)}."),
-        _methods(results),
-        tag("p", "The best of them:"),
-        code("\n".join(common_method(results, beside.baseline))),
-    )
+    said = beside.difference if results.unlearnt else beside.words
+    parts = [tag("p", f"{capitalised(said)}."), _methods(results)]
+    if not results.unlearnt:
+        best = code("\n".join(common_method(results, beside.baseline)))
+        parts += [tag("p", "The best of them:"), best]
     return section("Common methods", words, *parts, anchor="common")
 
 

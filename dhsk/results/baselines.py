@@ -113,20 +113,30 @@ class Beside:
         return self.below.difference <= 0 or (self.below.within and self.baseline.mean > self.taken)
 
     @property
+    def difference(self) -> str:
+        """How far the best kernel is from the method, without advice."""
+        return f"{self.baseline.brief}, of scikit-learn: {self.kernel} {self._apart}"
+
+    @property
+    def _apart(self) -> str:
+        """Whether the best kernel is below or above the method, and by how much."""
+        if not self.below.difference:
+            return "has the same mean"
+        side = "above" if self.below.difference > 0 else "below"
+        return f"is {abs(self.below.difference):.4f} ± {self.below.standard_error:.4f} {side} it"
+
+    @property
     def words(self) -> str:
         """What that means for who has to choose."""
-        error = f"± {self.below.standard_error:.4f}"
         if self.ahead and self.below.difference > 0:
             return (
                 f"take {self.baseline.brief}, of scikit-learn: within one standard error of the "
                 f"best ({self.kernel}, {self.below.words} better), and above the kernel to take"
             )
         if self.ahead:
-            less = f"is {abs(self.below.difference):.4f} {error} below it"
-            less = less if self.below.difference else "has the same mean"
             return (
                 f"take {self.baseline.brief}, of scikit-learn: no kernel here is better "
-                f"({self.kernel} {less})"
+                f"({self.kernel} {self._apart})"
             )
         name = f"{self.baseline.brief}, of scikit-learn, is"
         if self.below.within:

@@ -41,6 +41,12 @@ def test_no_candidate_is_taken(kernels: Any, baselines: bool, tmp_path: Path) ->
     assert found.best.std == 0
     found.to_json(tmp_path / "r.json")
     assert json.loads((tmp_path / "r.json").read_text())["decision"]["sentence"] == said
+    found.report(tmp_path / "r.html")
+    section = (tmp_path / "r.html").read_text().partition('<section id="common">')[2]
+    section = section.partition("</section>")[0]
+    assert ("has the same mean" in section) == baselines
+    assert "ake " not in section
+    assert ".fit(" not in section
 
 
 def test_no_curve_is_advised_where_a_fold_tests_one_class() -> None:
