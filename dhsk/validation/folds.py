@@ -182,20 +182,27 @@ def _check_sizes(classes: Classes, folds: int) -> None:
             f"{counts.max()}, so use at most {counts.max()} folds"
         )
     few = np.flatnonzero(counts < folds)
+    remain = len(counts) - len(few) > 1  # two classes that can be told apart without the others
     if classes.names.dtype.kind == "i" and 2 * counts[few].sum() > counts.sum():
         raise InputError(
             f"the labels are {len(counts):,} different whole numbers, and more than half of the "
             f"samples have one that fewer than {folds} have, as numbers to predict do: "
-            "dhsk.HeatKernelRidge predicts numbers; of classes, leave the small ones out with "
-            f"min_class={folds} of StratifiedFolds (--min-class {folds}), or name them by text"
+            "dhsk.HeatKernelRidge predicts numbers; of classes, "
+            + f"leave the small ones out with {_min_class(folds)}, or " * remain
+            + "name them by text"
         )
     if few.size:
         found = [(name, int(counts[c])) for c, name in zip(few, classes.names[few], strict=True)]
         warn(
             f"{sizes(found)} fewer samples than the {folds} folds: where all of a class are held "
             "out, the fold is trained without it and counts them as wrong; "
-            f"min_class={folds} of StratifiedFolds (--min-class {folds}) leaves such classes out",
+            + (f"{_min_class(folds)} leaves such classes out" if remain else "add samples of them"),
         )
+
+
+def _min_class(folds: int) -> str:
+    """Words for the option that leaves out classes of fewer samples than folds."""
+    return f"min_class={folds} of StratifiedFolds (--min-class {folds})"
 
 
 def sizes(classes: Sequence[tuple[Any, int]]) -> str:

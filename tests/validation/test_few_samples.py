@@ -53,6 +53,21 @@ def test_numbers_to_predict_are_no_classes(digits: Any) -> None:
         dhsk.cross_validate(X, few, kernels=[KERNEL], C=1.0)
 
 
+def test_small_classes_are_left_out_only_where_two_remain() -> None:
+    """Of two classes none can go."""
+    X = np.random.default_rng(0).random((60, 3))
+    y = np.repeat(["a", "b"], [57, 3])
+    folds = dhsk.StratifiedFolds(5)
+    for seen, offered in ((y, False), (np.where(np.arange(60) < 20, "c", y), True)):
+        with pytest.warns() as caught:
+            dhsk.cross_validate(X, seen, kernels=["cosine"], C=1.0, cv=folds)
+        said = [str(one.message) for one in caught]
+        (few,) = [words for words in said if "fewer samples than the 5" in words]
+        assert few.startswith("1 class (b: 3) has")
+        assert ("--min-class 5" in few) == offered
+        assert ("add samples of them" in few) != offered
+
+
 def table(result: dhsk.CvResult) -> list[dict[str, Any]]:
     """Rows without what a clock said."""
     return [{k: v for k, v in row.items() if k != "seconds"} for row in result.results_]
