@@ -86,7 +86,7 @@ class CsvTable(Table):
         kept = ", ".join(f"{name!r}: str" for name in text)
         own = [
             *([] if sep == "," else [f"sep={sep!r}"]),
-            *([f"skiprows={begin.n_comments}"] if begin.n_comments else []),
+            *([f"skiprows={_skiprows(begin.skipped)}"] if begin.skipped else []),
             *([] if self.has_header else ["header=None"]),
             *(["decimal=','"] if begin.commas else []),
             *options,
@@ -177,7 +177,7 @@ def _divided(lines: Iterable[str], begin: Opening) -> Iterator[list[str]]:
     except csv.Error as error:
         above, reason = error.args
         raise TextError(
-            f"has a quotation mark in line {begin.n_comments + above + 1} that is not closed, or "
+            f"has a quotation mark in line {len(begin.skipped) + above + 1} that is not closed, or "
             f"does not enclose a whole field ({reason}): remove it, or quote the field and double "
             "the marks in it, as pandas' to_csv does"
         ) from error
@@ -197,6 +197,12 @@ def _without_end(records: Iterator[list[str]]) -> Iterator[list[str]]:
             yield from empty
             empty.clear()
             yield record
+
+
+def _skiprows(lines: Sequence[int]) -> str:
+    """Lines to skip as pandas takes them: the number of the first ones, or a list."""
+    first = len(lines)
+    return str(first if list(lines) == list(range(first)) else list(lines))
 
 
 def opening_in(origin: Origin) -> Opening:

@@ -41,6 +41,9 @@ _DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+),\d+([e
 
 _POINTS: Final = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*")
 
+_DIRECTIVE: Final = "#q2:"
+"""Begin of a line of QIIME 2 metadata below the header that says what the columns are."""
+
 _SEP: Final = re.compile(r'"?sep=([,;|\t])\W*', re.IGNORECASE)
 
 _MOST_OF_WORDS: Final = 0.5
@@ -148,8 +151,9 @@ class Opening(NamedTuple):
     """How a table begins."""
 
     lines: Sequence[str]
-    """First lines of the table, without comments above it."""
-    n_comments: int
+    """First lines of the table, without those that are none of it."""
+    skipped: Sequence[int]
+    """Numbers of these, from 0: comments above the table, and QIIME 2's types below a header."""
     delimiter: str
     lacks_name: bool
     """Whether the header has no name for the first column, with the names of rows, see below."""
@@ -165,7 +169,12 @@ def opening_of(lines: Sequence[str], own: str) -> Opening:
     told = _SEP.fullmatch(lines[0]) if lines else None
     if told is not None:
         begin = opening_of(lines[1:], told[1])
-        return begin._replace(n_comments=begin.n_comments + 1)
+        return begin._replace(skipped=[0, *(k + 1 for k in begin.skipped)])
+    own_lines = [k for k, line in enumerate(lines) if not line.lower().startswith(_DIRECTIVE)]
+    if len(own_lines) < len(lines):
+        begin = opening_of([lines[k] for k in own_lines], own)
+        above = {own_lines[k] for k in begin.skipped}
+        return begin._replace(skipped=sorted(above | set(range(len(lines))) - set(own_lines)))
     marked = next((k for k, line in enumerate(lines) if not is_comment(line)), len(lines))
     delimiter = _delimiter_of(lines[marked:], own)
     n_comments = _above(lines, marked, delimiter)
@@ -173,7 +182,7 @@ def opening_of(lines: Sequence[str], own: str) -> Opening:
     rows = _parsed(kept, delimiter)
     lacks_name = _lacks_name(rows, 1 + (delimiter == ","))
     commas = frozenset[int]() if delimiter == "," else _with_commas(rows[lacks_name:])
-    return Opening(kept, n_comments, delimiter, lacks_name, commas)
+    return Opening(kept, range(n_comments), delimiter, lacks_name, commas)
 
 
 def is_comment(line: str) -> bool:

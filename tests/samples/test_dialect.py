@@ -6,8 +6,10 @@ import pytest
 
 from dhsk.errors import InputError, InputWarning
 from dhsk.samples import open_samples, read_labels
+from dhsk.samples.delimited import read_columns
 from dhsk.samples.dialect import is_header
 from dhsk.samples.numbering import FEWEST_ROWS, MOST_ROWS
+from dhsk.samples.paths import Origin
 
 VALUES = [[1.5, 2.0], [3.0, 4.25]]
 
@@ -69,6 +71,22 @@ def test_other_short_headers_are_refused(text, tmp_path):
     (tmp_path / "x.csv").write_text(text)
     with pytest.raises(InputError, match=r"row [01] .* has 3 fields, but .* has 2: give each"):
         open_samples(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("header", ["sample-id", "#SampleID", "# by Anna\n#SampleID"])
+def test_types_of_qiime_2_are_no_sample_and_no_header(header, tmp_path):
+    """Its line of types is below the header, and pandas is told to skip it too."""
+    rows = "".join(f"S{k}\t{'ab'[k % 2]}\t{20 + k}\n" for k in range(6))
+    types = "#q2:Types\tcategorical\tnumeric\n"
+    path = tmp_path / "q2.tsv"
+    path.write_text(f"{header}\tgroup\tage\n{types}{rows}")
+    assert read_labels(f"{path}:group", 6).tolist() == list("ababab")
+    name = header.split("\n")[-1]
+    samples = open_samples(path, id_column=name, drop_columns=["group"])
+    assert (samples.feature_names, samples.shape) == (("age",), (6, 1))
+    table = eval(read_columns(Origin.of(path)).in_pandas(), {"pandas": pd})
+    assert list(table.columns) == [name, "group", "age"]
+    assert table["age"].tolist() == list(range(20, 26))
 
 
 def test_hashes_that_are_no_comments_stay(tmp_path):
