@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -369,5 +368,5 @@ def _say(out: Place, result: TwoSamples) -> None:
     print_table(("kernel", "statistic", ""), rows)
     say(f"output: {out}")
     hint(f"next:   {opening(out / PAGE)}")
-    hint(f"or:     head {shlex.quote(str(out / WITNESS))}")
+    hint(f"or:     open {out / WITNESS}")
     hint("        (the samples that differ the most)")

@@ -367,7 +367,7 @@ def _describe_lines(origin: Origin) -> SamplesFile:
     if is_of_numbers(lines):
         path = str(origin.path)
         table = quote(path[: -len(origin.suffix)] + origin.suffix.replace(".txt", ".csv"))
-        way = f"cp {quote(path)} {table}; dhsk info {table}"
+        way = f"rename it to {table}, then dhsk info {table}"
         return SamplesFile("a table of numbers", python=[way])
     kinds = list(dict.fromkeys(lines))
     if 1 < len(kinds) <= len(lines) // 2 and sum(map(len, lines)) < _SHORT * len(lines):

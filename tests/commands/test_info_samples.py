@@ -493,7 +493,7 @@ def test_rows_newest_first_are_turned_round(run: Any, here: None) -> None:
 def test_numbers_in_a_file_of_text_are_a_table(run: Any, here: None) -> None:
     """As numpy.savetxt writes it; the line that comes next names it so."""
     np.savetxt("x.txt", np.random.default_rng(0).random((40, 3)))
-    assert run("info", "x.txt")[1].endswith("next:   cp x.txt x.csv; dhsk info x.csv\n")
+    assert run("info", "x.txt")[1].endswith("next:   rename it to x.csv, then dhsk info x.csv\n")
     Path("y.txt").write_text("a\nb\n" * 20)
     said = run("cv", "x.txt", "--labels", "y.txt", "--out", "o")[2]
     assert "x.txt holds a table of numbers: name it .csv" in said

@@ -1,0 +1,15 @@
+"""Commands that are proposed can be typed as they are, in the shells of Windows too."""
+
+from typing import Any
+
+import numpy as np
+
+
+def test_the_most_different_samples_are_opened_by_no_command(run: Any) -> None:
+    """Windows has no head."""
+    run("--version")
+    rows = np.random.default_rng(0).random((60, 3))
+    np.save("a.npy", rows[:30])
+    np.save("b.npy", rows[30:])
+    out = run("compare", "a.npy", "b.npy", "--out", "d")[1]
+    assert "or:     open d/witness.csv\n" in out
