@@ -224,7 +224,7 @@ def device(which: str | Device) -> Iterator[None]:
     Parameters
     ----------
     which
-        "cuda" or "cuda:1" for a GPU of NVIDIA, which needs CuPy (``pip install 'dhsk[cuda]'``), or
+        "cuda" or "cuda:1" for a GPU of NVIDIA, which needs CuPy (``pip install "dhsk[cuda]"``), or
         "cpu". With "cuda-tf32" inner products in float32 are computed by its units for TF32: they
         are off by up to `tf32_error` for unit rows, others as ever. The environment variable
         ``DHSK_DEVICE`` sets it for whole programs.
@@ -292,7 +292,7 @@ def _cuda(number: int, kind: str) -> Device:
     except ImportError as error:
         raise InputError(
             f"device 'cuda' needs CuPy, which cannot be imported ({error}): pip install"
-            " 'dhsk[cuda]', or cupy-cuda12x for a driver of CUDA 12"
+            ' "dhsk[cuda]", or cupy-cuda12x for a driver of CUDA 12'
         ) from error
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())

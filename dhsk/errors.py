@@ -190,4 +190,4 @@ def optional_module(name: str, extra: str, needed: str) -> types.ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        raise InputError(f"{needed} ({error}): pip install 'dhsk[{extra}]'") from error
+        raise InputError(f'{needed} ({error}): pip install "dhsk[{extra}]"') from error

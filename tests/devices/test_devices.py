@@ -323,7 +323,7 @@ def test_an_unknown_device_is_refused(name: str) -> None:
 def test_a_device_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names what to install."""
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(dhsk.InputError, match=r"pip install 'dhsk\[cuda\]'"), device("cuda:17"):
+    with pytest.raises(dhsk.InputError, match=r'pip install "dhsk\[cuda\]"'), device("cuda:17"):
         pass
 
 

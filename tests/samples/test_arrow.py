@@ -186,5 +186,5 @@ def test_without_pyarrow_its_extra_is_named(file: Path, monkeypatch: Any) -> Non
     """It is optional."""
     write(file, pa.table({"a": [1.0]}))
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"without pyarrow .*: pip install 'dhsk\[parquet\]'"):
+    with pytest.raises(InputError, match=r'without pyarrow .*: pip install "dhsk\[parquet\]"'):
         dhsk.open_samples(file)

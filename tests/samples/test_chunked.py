@@ -349,7 +349,7 @@ def test_h5ad_without_h5py_names_the_extra(monkeypatch: Any, tmp_path: Path) -> 
     """The sentence is the command that installs what is missing."""
     monkeypatch.setitem(sys.modules, "h5py", None)
     (tmp_path / "x.h5ad").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"without h5py .*: pip install 'dhsk\[h5ad\]'"):
+    with pytest.raises(InputError, match=r'without h5py .*: pip install "dhsk\[h5ad\]"'):
         open_samples(tmp_path / "x.h5ad")
 
 

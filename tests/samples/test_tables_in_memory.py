@@ -151,7 +151,7 @@ def test_a_stream_needs_pyarrow(frame: pd.DataFrame, monkeypatch: pytest.MonkeyP
     """Without it there is one sentence that says so."""
     stream = Stream(pa.table({"x": [1]}))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"read by pyarrow .*: pip install 'dhsk\[parquet\]'"):
+    with pytest.raises(InputError, match=r'read by pyarrow .*: pip install "dhsk\[parquet\]"'):
         dhsk.open_samples(stream)
 
 
