@@ -5,6 +5,7 @@ All other modules call this one, and `tests/test_systems.py` takes the calls awa
 | call | missing on | what is lost there |
 |---|---|---|
 | `fcntl.flock` | Windows | nothing: bytes beyond the end of the file are locked |
+| quotes of a POSIX shell | Windows | nothing: commands are proposed in double quotes |
 | removing and renaming open files | Windows | nothing: they are closed before, and others wait |
 | `os.posix_fallocate` | macOS, Windows | a quarter of the time to write a chunk |
 | `os.posix_fadvise` | macOS, Windows | `dhsk plan --measure` reads from memory, not from the disk |
@@ -25,6 +26,7 @@ import ctypes
 import errno
 import os
 import re
+import shlex
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -44,6 +46,28 @@ except ImportError:  # Windows
     _HAS_FLOCK = False
 else:
     _HAS_FLOCK = True
+
+
+def is_windows() -> bool:
+    """Whether names of open files are fixed, and commands are typed into cmd.exe or PowerShell."""
+    return os.name == "nt"
+
+
+_PLAIN: Final = re.compile(r"[\w+=.:~/\\-]+")
+"""Words that neither cmd.exe nor PowerShell reads anything into."""
+
+
+def quoted(text: str) -> str:
+    """Text as one word of a command that people type; on Windows cmd.exe keeps single quotes.
+
+    Programs there read a doubled quote as one, and two backslashes before a quote as one.
+    """
+    if not is_windows():
+        return shlex.quote(text)
+    if _PLAIN.fullmatch(text):
+        return text
+    return '"' + re.sub(r'\\+(?="|\Z)', r"\g<0>\g<0>", text).replace('"', '""') + '"'
+
 
 # Locks of open files, which end with their process
 
@@ -134,7 +158,7 @@ def close_and_remove(descriptor: int, file: Path) -> None:
     It is removed before the lock ends, as afterwards it may be another's. Windows removes no open
     file, whoever has opened it.
     """
-    if _fixes_open_names():
+    if is_windows():
         os.close(descriptor)
         file.unlink(missing_ok=True)
         return
@@ -146,7 +170,7 @@ def close_and_remove(descriptor: int, file: Path) -> None:
 
 def close_and_rename(descriptor: int, file: Path, target: Path) -> None:
     """Rename a locked file, over an existing one, and end its lock."""
-    if _fixes_open_names():
+    if is_windows():
         os.close(descriptor)
         _rename_in_time(file, target)
         return
@@ -154,10 +178,6 @@ def close_and_rename(descriptor: int, file: Path, target: Path) -> None:
         file.replace(target)
     finally:
         os.close(descriptor)
-
-
-def _fixes_open_names() -> bool:
-    return os.name == "nt"
 
 
 def _rename_in_time(file: Path, target: Path) -> None:

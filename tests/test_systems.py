@@ -320,7 +320,7 @@ def test_a_name_that_is_busy_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
         return replace(file, target)
 
     monkeypatch.setattr(Path, "replace", busy)
-    monkeypatch.setattr(systems, "_fixes_open_names", lambda: True)
+    monkeypatch.setattr(systems, "is_windows", lambda: True)
     monkeypatch.setattr(systems, "_BUSY_TURN_SECONDS", 0.001)
     for name, content in (("a", "new"), ("b", "old")):
         (tmp_path / name).write_text(content)
@@ -329,6 +329,77 @@ def test_a_name_that_is_busy_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
     assert (len(tries), (tmp_path / "b").read_text()) == (3, "new")
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.close(descriptor)
+
+
+# Words of commands that people type
+
+
+def parsed_by_windows(line: str) -> list[str]:
+    """Words of a command line as programs for Windows are given them (Microsoft's rules of C)."""
+    words, word, inside, at = [], None, False, 0
+    while at < len(line):
+        found = re.compile(r"(\\*)(\"*)").match(line, at)
+        assert found is not None
+        slashes, quotes = map(len, found.groups())
+        if not quotes and not slashes:
+            if line[at] == " " and not inside:
+                words, word = words + ([] if word is None else [word]), None
+            else:
+                word = (word or "") + line[at]
+            at += 1
+            continue
+        word = (word or "") + "\\" * (slashes // 2 if quotes else slashes)
+        at += slashes
+        if quotes and slashes % 2:
+            word, at = word + '"', at + 1
+        elif quotes > 1 and inside:
+            word, at = word + '"', at + 2
+        elif quotes:
+            inside, at = not inside, at + 1
+    return words + ([] if word is None else [word])
+
+
+BARE = (
+    r"found\run.toml", r"C:\Users\RUNNER~1\a.csv:kind", r"\\host\share\x.csv", "ill=5", "Größe",
+    "a-b_c.h5",
+)  # fmt: skip
+ENCLOSED = (
+    "my data.csv", r"C:\a b\c.csv:kind", "a&b", "x|y", "a<b", "a>b", "a^b", "a(1)", "50%", "a!",
+    "a;b", "a,b", "it's", "{a}", "@a", "#a", "", "a b\\",
+)  # fmt: skip
+
+
+def test_words_are_quoted_as_shells_of_windows_take_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By double quotes, and only where cmd.exe or PowerShell would read something into them."""
+    monkeypatch.setattr(systems, "is_windows", lambda: True)
+    assert [systems.quoted(one) for one in BARE] == list(BARE)
+    assert systems.quoted("my data.csv") == '"my data.csv"'
+    texts = [*BARE, *ENCLOSED, 'a "b" c', 'a\\"b', '"', "a b\\\\"]
+    line = " ".join(systems.quoted(one) for one in texts)
+    assert parsed_by_windows(line) == texts
+    assert all(systems.quoted(one)[0] == '"' == systems.quoted(one)[-1] for one in ENCLOSED)
+
+
+def test_words_are_quoted_for_other_shells_too() -> None:
+    """As the library of Python does."""
+    if os.name != "nt":
+        assert systems.quoted(r"found\run.toml") == r"'found\run.toml'"
+        assert systems.quoted("a.csv:kind") == "a.csv:kind"
+
+
+WRITES_SCRIPTS = {"systems.py", "execution/batch.py", "execution/upstream.py"}
+"""The one that quotes for others, and those whose words are for scripts of batch systems."""
+
+
+def test_no_other_module_quotes_for_one_shell_alone() -> None:
+    """What people are to type goes through `quoted`."""
+    found = set()
+    for file in PACKAGE.rglob("*.py"):
+        for node in parsed(file):
+            names = [alias.name for alias in getattr(node, "names", []) if hasattr(alias, "name")]
+            if "shlex" in [*names, getattr(node, "module", None)]:
+                found.add(str(file.relative_to(PACKAGE)))
+    assert found == WRITES_SCRIPTS
 
 
 # All else that differs is in one module

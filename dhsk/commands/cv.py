@@ -1,6 +1,5 @@
 """The command `dhsk cv`: a cross-validation to a folder of results."""
 
-import shlex
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -60,6 +59,7 @@ from dhsk.report.running import REFRESH_SECONDS, page_of_run
 from dhsk.results.asked import Fitting, Output, Refit
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import AnyVectorizer, Samples, scan
+from dhsk.systems import quoted
 from dhsk.verbosity import Verbosity, verbosity
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _print_files(
     elif model and result.best != result.decision.best:
         hint(f"model:  of {result.best.brief}, as decided (--choose best: of the highest mean)")
     if (out / FILE).exists():
-        hint(f"repeat: dhsk cv --config {shlex.quote(str(out / FILE))}")
+        hint(f"repeat: dhsk cv --config {quoted(str(out / FILE))}")
     hint(f"next:   {opening(out / PAGE)}")
     if model:
         say_predict("or:     ", out / MODEL, source, labels, table)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,6 +54,7 @@ from dhsk.samples.gaps import warn_of_codes
 from dhsk.samples.looks import first_rows
 from dhsk.samples.names import in_order
 from dhsk.samples.variance import width_of
+from dhsk.systems import quoted
 from dhsk.units import counted, human_seconds
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ def _say_features(
 
 def _say_next(out: Place, opened: Samples, table: Reading) -> None:
     """Say what reads the features, and what makes those of new samples."""
-    place = quote(str(out))
+    place = quoted(str(out))
     in_python = f"zarr.open_array({str(out)!r}) in Python, or " if isinstance(out, Path) else ""
     following = [f"{in_python}dhsk train {place} --labels LABELS --kernel linear --out FILE"]
     if opened.vectorizer is None:

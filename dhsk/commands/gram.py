@@ -1,7 +1,6 @@
 """The command `dhsk gram`: a Gram matrix to a store."""
 
 from functools import partial
-from shlex import quote
 from time import perf_counter
 from typing import Any, Final
 
@@ -35,6 +34,7 @@ from dhsk.gram.storage.parts import is_begun
 from dhsk.gram.storage.store import GramStore
 from dhsk.objects.places import Place
 from dhsk.samples.variance import width_of
+from dhsk.systems import quoted
 from dhsk.units import counted, human_seconds
 
 PART: Final = option(
@@ -103,11 +103,11 @@ def gram(
     if part is None:
         outcome.show(G, opened, resources)
         say(f"output: {out}")
-        labels = label_words(samples) or f" --labels {quote(samples)}"
+        labels = label_words(samples) or f" --labels {quoted(samples)}"
         hint_next(
             [
-                f"dhsk cv {quote(str(out))}{labels} --C 0.1,1,10 --out DIR",
-                f"dhsk info {quote(str(out))}",
+                f"dhsk cv {quoted(str(out))}{labels} --C 0.1,1,10 --out DIR",
+                f"dhsk info {quoted(str(out))}",
             ]
         )
 
@@ -134,7 +134,7 @@ def _of_nodes(
     say(f"nodes:  in the order {', '.join(named[:5])}{', ...' if n > 5 else ''}, as labels must be")
     say(f"output: {out}")
     allowed = "" if G.kernel.positive_semidefinite else " --indefinite allow"
-    hint_next([f"dhsk cv {quote(str(out))} --labels LABELS --C 0.1,1,10{allowed} --out DIR"])
+    hint_next([f"dhsk cv {quoted(str(out))} --labels LABELS --C 0.1,1,10{allowed} --out DIR"])
 
 
 def _was_complete(place: Place) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from shlex import quote
 from typing import Any, Final
 
 import click
@@ -26,6 +25,7 @@ from dhsk.samples import AnyVectorizer, Spectrum, is_gram_store, vectorizer_of
 from dhsk.samples.paths import Origin
 from dhsk.samples.readers import FORMATS, describe, is_name_of_file, refuse_unknown
 from dhsk.solvers.problems import WORDS
+from dhsk.systems import quoted
 from dhsk.units import format_bytes
 
 
@@ -137,7 +137,8 @@ def _gram(path: Place) -> Description:
     ]
     following = ["run the command that made it again: it computes the missing tiles only"]
     if not missing:
-        following = [f"dhsk verify {path}, or dhsk cv {path} --labels LABELS --out DIR"]
+        place = quoted(str(path))
+        following = [f"dhsk verify {place}, or dhsk cv {place} --labels LABELS --out DIR"]
     facts = {
         "kind": "Gram store", "path": path, "n_rows": header.n_rows, "n_cols": header.n_cols,
         "symmetric": header.symmetric, "dtype": header.dtype, "layout": header.layout,
@@ -215,9 +216,10 @@ def _features(path: Place) -> Description:
     ]
     following = ["write the features again: only what is missing is computed"]
     if not missing:
-        following = [f"dhsk verify {path}, or zarr.open_array({str(path)!r})"]
+        place = quoted(str(path))
+        following = [f"dhsk verify {place}, or zarr.open_array({str(path)!r})"]
         if (path / MODEL).exists():
-            following.append(f"dhsk features NEW_SAMPLES --by {path} --out FOLDER")
+            following.append(f"dhsk features NEW_SAMPLES --by {place} --out FOLDER")
     facts = {
         "kind": "feature store", "path": path, "n_samples": n, "n_components": width,
         "dtype": store.dtype, "kernel": described["kernel"], "map": described["map"],
@@ -234,7 +236,7 @@ def _results(path: Place) -> Description:
     from dhsk.validation.result import CvResult  # scikit-learn, which no store or samples need
 
     found = CvResult.from_json(path / TABLES[0])
-    following = [f"{opening(path / PAGE)} (dhsk report {path} makes it anew)"]
+    following = [f"{opening(path / PAGE)} (dhsk report {quoted(str(path))} makes it anew)"]
     facts = {"kind": "results", "path": path, **facts_of_result(found)}
     return Description(f"results {path} of dhsk cv", rows_of_result(found), following, facts)
 
@@ -305,7 +307,7 @@ def _model(path: Place, model: SvcModel | LowRankModel, made: str) -> Descriptio
         ("on disk", format_bytes(size)),
     ]
     following = [
-        f"dhsk predict {quote(str(path))} {'TEXTS' if model.vectorizer else 'SAMPLES'} --out FILE",
+        f"dhsk predict {quoted(str(path))} {'TEXTS' if model.vectorizer else 'SAMPLES'} --out FILE",
         f"{made}.predict(X) in Python",
     ]
     facts = {

@@ -1,7 +1,6 @@
 """Input and output files of commands, checked before any work."""
 
 import os
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -27,6 +26,7 @@ from dhsk.samples.paths import Origin
 from dhsk.samples.svmlight import SVMLIGHT
 from dhsk.samples.tables import Table
 from dhsk.samples.text_folder import TEXT_FILES
+from dhsk.systems import quoted
 from dhsk.units import counted
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -145,7 +145,7 @@ def label_source(labels: str | None, source: str) -> str:
         if origin.key is not None and origin.suffix in (*TABLES, *JSONL, *ARROW):
             raise click.UsageError(
                 f"{source} holds the samples: name the labels with --labels, as --labels "
-                f"{shlex.quote(f'{origin.path}:NAME')}"
+                f"{quoted(f'{origin.path}:NAME')}"
             )
     if labels is None and is_gram_store(Origin.of(source).path):
         raise click.UsageError(f"{source} is a Gram matrix without labels: give --labels FILE")
@@ -218,7 +218,7 @@ def refuse_bare_column(source: str, labels: str | None) -> None:
     if not Path(labels).suffix:
         raise InputError(
             f"there is no file {labels}: labels in a column of {source} are named as "
-            f"--labels {shlex.quote(f'{source}:{place}{labels.removeprefix(place)}')}"
+            f"--labels {quoted(f'{source}:{place}{labels.removeprefix(place)}')}"
         )
 
 
@@ -229,10 +229,10 @@ def say_predict(
 
     `more` are options of it, with a blank before each.
     """
-    shown = "SAMPLES" if is_gram_store(Origin.of(source).path) else shlex.quote(source)
+    shown = "SAMPLES" if is_gram_store(Origin.of(source).path) else quoted(source)
     drop = (*table.drop_columns, *own_label_column(source, labels))
     options = replace(table.of_new_samples, drop_columns=drop).words
-    hint(f"{head}dhsk predict {shlex.quote(str(model))} {shown}{options}{more} --out predicted.csv")
+    hint(f"{head}dhsk predict {quoted(str(model))} {shown}{options}{more} --out predicted.csv")
     if shown != "SAMPLES":
         hint(f"{' ' * len(head)}(with new samples in place of {shown})")
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from shlex import quote
 from typing import Any
 
 from dhsk.arrays import Rows
@@ -20,6 +19,7 @@ from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
 from dhsk.samples.refusals import refuse_infinite
 from dhsk.samples.scan import rows_within
 from dhsk.samples.weighted import LEARNT, SCALED, MapName, fixed_map
+from dhsk.systems import quoted
 from dhsk.units import format_bytes
 
 _BLOCK_BYTES, _MOST_BYTES = 2**24, 2**26
@@ -134,11 +134,11 @@ class Proposals:
         """The matrix, or a classifier of samples whose labels are known; none that was refused."""
         if not self.others or not self.prediction.plan.fits:
             return []
-        source = quote(self.samples or "SAMPLES")
-        grouped = f" --groups {quote(self.groups)}" if self.groups else ""
+        source = quoted(self.samples or "SAMPLES")
+        grouped = f" --groups {quoted(self.groups)}" if self.groups else ""
         memory = f" --memory {self.memory}" if self.memory else ""
         (several, kernel), found = self.options, list[str]()
-        labels = f" --labels {quote(self.labels or '')}"
+        labels = f" --labels {quoted(self.labels or '')}"
         if self.labels is None:
             labels = label_words(self.samples) if self.samples else " --labels LABELS"
         if "LABELS" not in labels or not self.prediction.fits_disk:

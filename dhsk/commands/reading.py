@@ -1,6 +1,5 @@
 """Options of how samples are read: tables, and what is counted in texts."""
 
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -11,6 +10,7 @@ from dhsk.commands.parameters import LENGTHS
 from dhsk.commands.table import DATA, gathered, option, rows_of
 from dhsk.samples import AnyVectorizer, Spectrum, Vectorizer
 from dhsk.samples.spectrum import LetterKind
+from dhsk.systems import quoted
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Reading:
             named.append(("--hash", str(self.n_features)))
         how = {None: "", True: " --header", False: " --no-header"}[self.header]
         how += " --canonical" if self.canonical else ""
-        return "".join(f" {option} {shlex.quote(name)}" for option, name in named) + how
+        return "".join(f" {option} {quoted(name)}" for option, name in named) + how
 
 
 reading_options = gathered(

@@ -24,6 +24,7 @@ from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, opened
 from dhsk.samples import AnyVectorizer, Vectorizer, vectorizer_of
+from dhsk.systems import quoted
 
 
 @click.command()
@@ -65,7 +66,7 @@ def verify(store: Place, repair: str | None, table: Reading, cluster: Cluster) -
             + ", ".join(map(str, made))
         )
     say(f"{store}: all {opened.header.tiling.n_tiles} tiles are sound")
-    say(f"next:   dhsk cv {store} --labels LABELS --out DIR")
+    say(f"next:   dhsk cv {quoted(str(store))} --labels LABELS --out DIR")
 
 
 def _kept_vectorizer(store: GramStore, table: Reading) -> AnyVectorizer | None:
@@ -90,7 +91,7 @@ def _verify_other(store: Place) -> None:
 def _next_of(model: Loaded, path: Place) -> str:
     """What to do with a model."""
     if not isinstance(model, FittedState):
-        return f"dhsk predict {path} SAMPLES --out FILE"
+        return f"dhsk predict {quoted(str(path))} SAMPLES --out FILE"
     from dhsk.estimators.saving import in_python  # scikit-learn, which no store needs
 
     return in_python(model, path)

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import fields, replace
-from shlex import quote
 from typing import Any
 
 from dhsk.kernels.base import Indefinite
@@ -12,6 +11,7 @@ from dhsk.results.asked import Fitting, StratifiedFolds
 from dhsk.results.columns import MAP_OF, Cell, bare, is_rest, prefix_of
 from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import Results
+from dhsk.systems import quoted
 
 SPHERICAL = ("heat", "parametrix", "cosine")
 """Families whose own map to the sphere is the hyperspherical one."""
@@ -237,7 +237,7 @@ def _commands(results: Results) -> str:
     folds += "" if "--seed" in given else f" --seed {_setting(results, 'seed', 0)}"
     folds += f" --repeats {results.repeats}" if results.repeats > 1 else ""
     groups = _reading(results).get("groups")
-    folds += "" if groups is None else f" --groups {quote(groups)}"
+    folds += "" if groups is None else f" --groups {quoted(groups)}"
     new = _reading(results).get("predict", "")
     scoring = "" if results.scoring == "accuracy" else f" --scoring {results.scoring}"
     return (
@@ -263,11 +263,11 @@ def train_command(results: Results, cell: Cell, out: str) -> str:
     if _own_map(results, cell):
         shared.append(f"--map {_own_map(results, cell)}")
     weight = _setting(results, "class_weight", None)
-    shared += [f"--class-weight {quote(weight)}"] if isinstance(weight, str) else []
+    shared += [f"--class-weight {quoted(weight)}"] if isinstance(weight, str) else []
     if results.tol != 1e-3 or results.low_rank is not None:
         shared.append(f"--tol {results.tol:g}")
-    source = quote(results.samples.source) + _source_words(results)
-    return f"dhsk train {source} {' '.join(shared)} --out {quote(out)}"
+    source = quoted(results.samples.source) + _source_words(results)
+    return f"dhsk train {source} {' '.join(shared)} --out {quoted(out)}"
 
 
 def _reading(results: Results) -> dict[str, Any]:
@@ -281,7 +281,7 @@ def _source_words(results: Results) -> str:
     reading = _reading(results)
     if not reading:
         return " --labels LABELS"
-    labels = "" if reading["labels"] is None else f" --labels {quote(reading['labels'])}"
+    labels = "" if reading["labels"] is None else f" --labels {quoted(reading['labels'])}"
     return f"{labels}{reading['options']}"
 
 

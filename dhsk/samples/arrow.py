@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from shlex import quote
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -35,6 +34,7 @@ from dhsk.samples.tables import (
     way_of_one,
     way_of_several,
 )
+from dhsk.systems import quoted
 
 ARROW = (".parquet", ".feather")
 
@@ -240,7 +240,7 @@ def _refuse_types(table: ArrowTable, names: Sequence[str]) -> NoReturn:
     path, name, ids = table.origin.path, names[0], ids_in(table, names)
     if len(names) > 1:
         kinds = [f"{shown(name)} ({table.kind(name)})" for name in names]
-        place = quote(f"{path}:NAME")
+        place = quoted(f"{path}:NAME")
         raise NoNumbersError.at(
             f"{path} has {len(names):,} columns that hold no numbers: {first_of(kinds)}",
             f"{way_of_several(path, ids)}; if one is all features, as texts or lists of numbers, "

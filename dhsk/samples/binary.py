@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from dhsk.samples.chunked import choose_key, find_samples, open_chunked, read_ve
 from dhsk.samples.format import LABELS, SHOWN, Asked, Format, SamplesFile, describe_arrays
 from dhsk.samples.names import as_text, listed
 from dhsk.samples.paths import Origin
+from dhsk.systems import quoted
 
 CSR_KEYS = frozenset({"data", "indices", "indptr", "shape"})
 """The arrays that `scipy.sparse.save_npz` writes for a CSR matrix."""
@@ -324,7 +324,7 @@ def _describe_npz(origin: Origin) -> SamplesFile:
     ]
     vectors = [key for key, header in headers.items() if len(header.shape) == 1]
     label = next((key for key in ("y", *LABELS) if key in vectors), None)
-    labels = "LABELS" if label is None else quote(f"{origin.path}:{label}")
+    labels = "LABELS" if label is None else quoted(f"{origin.path}:{label}")
     words, rows = "arrays, or a sparse matrix (.npz)", [("arrays", listed(shown, SHOWN))]
     return describe_arrays(words, origin, _open_npz, rows, labels)
 
@@ -339,7 +339,7 @@ def _describe_npy(origin: Origin) -> SamplesFile:
     more = ", ..." if len(found) > SHOWN else ""
     said = f"{n:,} of {len(found):,} classes, it seems: {', '.join(sizes)}{more}"
     facts = {"shape": [n], "n_classes": len(found)}
-    name = quote(str(origin.path))
+    name = quoted(str(origin.path))
     return SamplesFile("labels (.npy)", [("labels", said)], "SAMPLES", name, facts=facts)
 
 

@@ -6,7 +6,6 @@ before 3.1 does not, and lets a message name the cell in error.
 
 import math
 import re
-import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -53,6 +52,7 @@ from dhsk.samples.tables import (
     way_of_one,
     way_of_several,
 )
+from dhsk.systems import quoted
 
 _SEARCHED: Final = 500
 """Number of rows in which a message looks for other columns with the same defects."""
@@ -208,7 +208,7 @@ class TableSamples(Samples):
         if not texts:
             return ""
         column = max(texts, key=words.__getitem__)
-        place = shlex.quote(f"{self.table.origin.path}:{names[column]}")
+        place = quoted(f"{self.table.origin.path}:{names[column]}")
         return f"to count the words of a column of texts give {place}. Without them: "
 
     @property
@@ -271,7 +271,7 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
         warn(
             f"{samples.source}: column {shown(name)} holds a different whole number in every row "
             "but is taken for a feature: if it numbers the samples, name it with "
-            f"--id-column {shlex.quote(name)} (id_column={name!r})",
+            f"--id-column {quoted(name)} (id_column={name!r})",
         )
 
 

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from shlex import quote
 from typing import Any, Final, NoReturn
 
 from dhsk.arrays import Rows
@@ -19,6 +18,7 @@ from dhsk.samples.looks import first_rows, heavy_column, seems
 from dhsk.samples.names import shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import AnyVectorizer
+from dhsk.systems import quoted
 
 LABEL_FIELD: Final = "label"
 """Field of the labels in lines of JSON if none is named."""
@@ -203,7 +203,7 @@ def described(
     """Description of any file of a format, by its suffix alone."""
 
     def describe(origin: Origin) -> SamplesFile:
-        name = quote(str(origin.path))
+        name = quoted(str(origin.path))
         return SamplesFile(f"{words} ({origin.suffix})", (), name, labels, options)
 
     return describe
@@ -218,7 +218,7 @@ def describe_arrays(
     counts: str | None = None,
 ) -> SamplesFile:
     """Describe samples in arrays; `counts` names others in the same file, `labels` their labels."""
-    name = quote(str(origin.path))
+    name = quoted(str(origin.path))
     try:
         samples = opened(origin, Asked())
     except InputError as error:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from shlex import quote
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +22,7 @@ from dhsk.samples.molecules import letters_in
 from dhsk.samples.names import listed
 from dhsk.samples.roles import Roles
 from dhsk.samples.tables import Table, usual_id
+from dhsk.systems import quoted
 
 _MOST_OF_PROCESS: Final = 2000
 """Most samples for which a Gaussian process comes before ridge regression."""
@@ -61,20 +61,20 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         elif label is not None and not (found.written or found.odd or found.gaps):
             alone = True
             rows += [("features", "none: labels or predictions, of other samples")]
-        options = "".join(f" --drop-column {quote(name)}" for name in found.dropped)
+        options = "".join(f" --drop-column {quoted(name)}" for name in found.dropped)
     elif found.text is None:
         values = rows_of_lists(columns[text])
     untold = found.text is not None and usual_id([found.ids or ""]) is not None
     untold = untold or found.ids == table.index
     if not (found.ids is None or alone or untold):
-        options = f" --id-column {quote(found.ids)}{options}"
+        options = f" --id-column {quoted(found.ids)}{options}"
     rows += [] if values is None else value_notes(values, found.numbers if text is None else None)
     if text is None and (codes := codes_in(found.values, found.measures)):
         rows.append(("codes", f"{codes}: if these stand for gaps, leave them empty"))
     seem = "gaps" if found.gaps and text is None else None if values is None else seems(values)
-    named = quote(path if text in (None, own_text) else f"{path}:{text}")
-    labels = "LABELS" if label is None else quote(f"{path}:{label}")
-    grouped = "" if found.group is None else f" --groups {quote(f'{path}:{found.group}')}"
+    named = quoted(path if text in (None, own_text) else f"{path}:{text}")
+    labels = "LABELS" if label is None else quoted(f"{path}:{label}")
+    grouped = "" if found.group is None else f" --groups {quoted(f'{path}:{found.group}')}"
     facts = {
         "rows": number, "columns": list(columns), "text": text, "label": label, "id": found.ids,
         "group": found.group,
@@ -115,12 +115,12 @@ def _as_it_is_read(table: Table, found: Roles) -> str | None:
     if found.order < 0:
         new = f"{stem}_oldest_first.csv"
         read = f"{table.in_pandas()}[::-1].to_csv('{new}'{index}) {_in_python()}"
-        return f"{read}, then dhsk info {quote(new)}"
+        return f"{read}, then dhsk info {quoted(new)}"
     if any(table.delimiter is None or len(_none_of(c)) < len(c) for c in found.odd.values()):
-        return f"dhsk info {quote(str(table.origin.path))} when these cells hold numbers alone"
+        return f"dhsk info {quoted(str(table.origin.path))} when these cells hold numbers alone"
     line = _as_numbers(table, found)
     if line:
-        return f"{line} {_in_python()}, then dhsk info {quote(_numbers_file(table))}"
+        return f"{line} {_in_python()}, then dhsk info {quoted(_numbers_file(table))}"
     if found.label is None and names_features(table.names[0]):
         read = table.in_pandas(*([] if table.index else ["index_col=0"]))
         return f"{read}.T.to_csv('{stem}_samples.csv') {_in_python()}"

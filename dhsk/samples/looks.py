@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from shlex import quote
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from dhsk.samples.images import values_of
 from dhsk.samples.scan import rows_within
 from dhsk.samples.vectorizer import Vectorizer
 from dhsk.samples.weighted import SCALED, MapName, WeightedSamples
+from dhsk.systems import quoted
 
 LEAST_SHARE: Final = 0.03
 """Share of entries below which log-ratios of sparse samples are not tried: texts have fewer, tables
@@ -197,7 +197,7 @@ def warn_of_copied_labels(samples: Samples, y: Indices) -> None:
         if not left.size:
             return
     names, column = samples.feature_names, int(left[0])
-    way = "" if names is None else f" with --drop-column {quote(names[column])} (drop_columns)"
+    way = "" if names is None else f" with --drop-column {quoted(names[column])} (drop_columns)"
     warn(
         f"{samples.source}: {_named(samples, column)} alone tells every label: is it a copy of the "
         f"labels? Leave it out{way}",

@@ -5,7 +5,6 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from shlex import quote
 from typing import Any, Final, NoReturn, TextIO
 
 import numpy as np
@@ -29,6 +28,7 @@ from dhsk.samples.paths import Origin, packed
 from dhsk.samples.spectrum import Spectrum
 from dhsk.samples.text_folder import TEXT_FILES, one_text
 from dhsk.samples.vectorizer import Vectorizer
+from dhsk.systems import quoted
 
 FASTA = packed(".fasta", ".fa", ".fna", ".ffn", ".faa", ".frn", ".fas")
 FASTQ = packed(".fastq", ".fq")
@@ -366,13 +366,13 @@ def _describe_lines(origin: Origin) -> SamplesFile:
     lines = _first_lines(origin)
     if is_of_numbers(lines):
         path = str(origin.path)
-        table = quote(path[: -len(origin.suffix)] + origin.suffix.replace(".txt", ".csv"))
+        table = quoted(path[: -len(origin.suffix)] + origin.suffix.replace(".txt", ".csv"))
         way = f"rename it to {table}, then dhsk info {table}"
         return SamplesFile("a table of numbers", python=[way])
     kinds = list(dict.fromkeys(lines))
     if 1 < len(kinds) <= len(lines) // 2 and sum(map(len, lines)) < _SHORT * len(lines):
         said = f"{len(kinds):,} in the first {len(lines):,} lines: {listed(kinds, SHOWN)}"
-        labels = quote(str(origin.path))
+        labels = quoted(str(origin.path))
         return SamplesFile("labels, one a line", [("classes", said)], "SAMPLES", labels)
     return described(f"lines of text; as samples, {_WORDS}", options=" --spectrum 6")(origin)
 
@@ -390,10 +390,10 @@ def _describe(origin: Origin) -> SamplesFile:
     few = {k: len(v) for k, v in values.items() if None not in v and 1 < len(v) <= len(headers) / 2}
     rows = [("letters", letters), *([("keys", ", ".join(few))] if few else [])]
     own, groups = [k for k in few if not names_groups(k)], [k for k in few if names_groups(k)]
-    label = quote(f"{path}:{min(own, key=few.__getitem__)}") if own else "LABELS"
-    grouped = f" --groups {quote(f'{path}:{groups[0]}')}" if groups else ""
+    label = quoted(f"{path}:{min(own, key=few.__getitem__)}") if own else "LABELS"
+    grouped = f" --groups {quoted(f'{path}:{groups[0]}')}" if groups else ""
     what = f"{_WORDS} ({origin.suffix})"
-    return SamplesFile(what, rows, quote(path), label, options, grouped=grouped)
+    return SamplesFile(what, rows, quoted(path), label, options, grouped=grouped)
 
 
 FORMAT = Format((*FASTA, *FASTQ), _open, _describe, _labels)

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from shlex import quote
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from dhsk.samples.format import (
 from dhsk.samples.names import is_it, listed_names, shown
 from dhsk.samples.paths import Origin
 from dhsk.samples.spectrum import known_features
+from dhsk.systems import quoted
 
 Row = TypeVar("Row")
 
@@ -185,25 +185,25 @@ def first_of(words: Sequence[str]) -> str:
 
 def way_of_one(path: Any, name: str, ids: str | None) -> str:
     """What a column without numbers may hold, the likelier first, and the options for that."""
-    labels = f"if it holds the labels name it with --labels {quote(f'{path}:{name}')}"
+    labels = f"if it holds the labels name it with --labels {quoted(f'{path}:{name}')}"
     if name == ids:
-        return f"it seems to name the samples, so give --id-column {quote(name)}; {labels}"
-    return f"{labels}, if the samples' ids with --id-column {quote(name)}"
+        return f"it seems to name the samples, so give --id-column {quoted(name)}; {labels}"
+    return f"{labels}, if the samples' ids with --id-column {quoted(name)}"
 
 
 def way_of_several(path: Any, ids: str | None) -> str:
     """The same for several columns, of which `ids` seems to name the samples."""
-    labels = f"name that of the labels with --labels {quote(f'{path}:NAME')}"
+    labels = f"name that of the labels with --labels {quoted(f'{path}:NAME')}"
     if ids is None:
         return f"{labels}, of ids with --id-column NAME"
-    return f"name the samples by --id-column {quote(ids)}, {labels}"
+    return f"name the samples by --id-column {quoted(ids)}, {labels}"
 
 
 def left_out(names: Sequence[str]) -> str:
     """The options that leave columns out, on one line, and the argument in Python."""
     if len(names) > _OPTIONS:
         return "--drop-column NAME for each (drop_columns)"
-    options = " ".join(f"--drop-column {quote(name)}" for name in names)
+    options = " ".join(f"--drop-column {quoted(name)}" for name in names)
     return f"{options} (drop_columns={list(names)!r})"
 
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from dhsk.errors import InputError
 from dhsk.samples.format import Asked, Documents, Format, SamplesFile
 from dhsk.samples.names import listed
 from dhsk.samples.paths import Origin, packed, what_it_is
+from dhsk.systems import quoted
 
 TEXT_FILES = packed(".txt")
 
@@ -101,7 +101,7 @@ def _open(origin: Origin, asked: Asked) -> TextFolder:
 
 def _describe(origin: Origin) -> SamplesFile:
     """Text files, and the subfolders that are their labels."""
-    name, files = quote(str(origin.path)), open_text_folder(origin).files
+    name, files = quoted(str(origin.path)), open_text_folder(origin).files
     rows = [("texts", f"{len(files):,} files")]
     if any("/" not in file for file in files):
         return SamplesFile("a folder of texts", rows, name)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from shlex import quote
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from dhsk.samples.format import LABELS, SHOWN, Asked, Format, SamplesFile, descr
 from dhsk.samples.kinds import FEWEST_GROUPS, STAY_TOGETHER, names_groups
 from dhsk.samples.names import as_text, listed
 from dhsk.samples.paths import Origin
+from dhsk.systems import quoted
 from dhsk.units import counted
 
 Opened: TypeAlias = Callable[[Origin, str | None], AbstractContextManager[Any]]
@@ -161,16 +161,16 @@ def _describe(words: str, opened: Opened, origin: Origin) -> SamplesFile:
                 rows, label = _tables(root)
                 group = _group_in(origin, root["obs"])
                 gaps = 0 if label is None else _missing(origin, root["obs"][label])
-    labels = "LABELS" if label is None else quote(f"{origin.path}:obs/{label}")
+    labels = "LABELS" if label is None else quoted(f"{origin.path}:obs/{label}")
     if gaps:
         rows += [("gaps", f"{counted(gaps, 'row')} without obs/{label}: leave them out")]
     if group is not None:
         rows += [("groups", f"obs/{group}: {STAY_TOGETHER}")]
     found = describe_arrays(words, origin, partial(_open, opened), rows, labels, counts)
     if found.seems == "logarithms" and counts and origin.key is None:
-        found = replace(found, samples=quote(f"{origin.path}:{counts}"), seems=None)
+        found = replace(found, samples=quoted(f"{origin.path}:{counts}"), seems=None)
     if group is not None:
-        found = replace(found, grouped=f" --groups {quote(f'{origin.path}:obs/{group}')}")
+        found = replace(found, grouped=f" --groups {quoted(f'{origin.path}:obs/{group}')}")
     return replace(found, python=[_without_gaps(origin, str(label))]) if gaps else found
 
 

@@ -1,6 +1,5 @@
 """Warnings of what makes scores too high: copied labels, repeated samples, folds across time."""
 
-from shlex import quote
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,7 @@ from dhsk.samples.gaps import warn_of_codes
 from dhsk.samples.kinds import groups_left_out
 from dhsk.samples.looks import first_rows, warn_of_copied_labels, warn_of_repeated
 from dhsk.samples.names import shown
+from dhsk.systems import quoted
 from dhsk.validation.examined import check_ids
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
@@ -54,7 +54,7 @@ def _warn_of_divided_groups(samples: Samples, grid: Grid) -> None:
             f"{samples.source}: the {len(set(values)):,} values of column {shown(name)} have one "
             f"label each, and folds divide the rows of {divided.size:,}: if rows of one value are "
             f"alike, as visits of one plot, scores are too high; --groups "
-            f"{quote(f'{samples.source}:{name}')} (groups=) keeps them in one fold"
+            f"{quoted(f'{samples.source}:{name}')} (groups=) keeps them in one fold"
         )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from dhsk.errors import CorruptTileError
 from dhsk.files import parse_json
 from dhsk.objects.places import Place, written
+from dhsk.systems import quoted
 
 NAMES_FILE: Final = "feature_names.json"
 
@@ -43,7 +44,7 @@ def read_names(store: Place, digest: str | None) -> tuple[str, ...] | None:
         pass
     raise CorruptTileError(
         f"the names of the features of {store} are damaged ({file.name}): write them again with "
-        f"dhsk verify {store} --repair SAMPLES"
+        f"dhsk verify {quoted(str(store))} --repair SAMPLES"
     )
 
 

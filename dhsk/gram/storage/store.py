@@ -48,6 +48,7 @@ from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.objects.places import Place, remove_below, remove_unfinished
 from dhsk.progress import Progress
 from dhsk.run_progress import passes_of_call
+from dhsk.systems import quoted
 
 _DESCRIPTION: Final = (
     "the description of {} is damaged (zarr.json): restore that file from a copy, or compute the "
@@ -215,7 +216,7 @@ class GramStore:
         except CorruptTileError as error:
             raise CorruptTileError(
                 f"tile ({i}, {j}) of {self.path} is damaged ({error}): "
-                f"recompute it with dhsk verify {self.path} --repair SAMPLES"
+                f"recompute it with dhsk verify {quoted(str(self.path))} --repair SAMPLES"
             ) from error
         rows, cols = tiling.rows(i), tiling.cols(j)
         return whole[: rows.stop - rows.start, : cols.stop - cols.start]
@@ -293,8 +294,8 @@ class GramStore:
         if missing:
             parts.append(f"{len(missing)} of {total} tiles of {self.path} are missing")
         raise CorruptTileError(
-            f"{', and '.join([*parts, *others])}; recompute them with dhsk verify {self.path} "
-            "--repair SAMPLES"
+            f"{', and '.join([*parts, *others])}; recompute them with dhsk verify "
+            f"{quoted(str(self.path))} --repair SAMPLES"
         )
 
     def other_damage(self) -> list[str]:
