@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from shlex import quote
 from typing import Any, Final
 
 import click
@@ -24,6 +23,7 @@ from dhsk.samples.labels import Labels, labels_of_rows, read_labels
 from dhsk.samples.names import listed
 from dhsk.samples.paths import Origin
 from dhsk.samples.tables import HEAD, Table
+from dhsk.systems import quoted
 from dhsk.units import counted
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -237,7 +237,7 @@ def _refuse_other_rows(samples: Samples, others: Table) -> None:
         if not few and _has_most(set(own), set(values)) and _in_another_order(own, values):
             raise InputError(
                 f"{samples.source} and {others.origin.path} have column {name} in another order: "
-                f"if it names the samples give --id-column {quote(name)}, else give the labels in "
+                f"if it names the samples give --id-column {quoted(name)}, else give the labels in "
                 "the order of the samples"
             )
 
