@@ -88,6 +88,7 @@ class CsvTable(Table):
             *([] if sep == "," else [f"sep={sep!r}"]),
             *([f"skiprows={_skiprows(begin.skipped)}"] if begin.skipped else []),
             *([] if self.has_header else ["header=None"]),
+            *([] if begin.width is None else [f"usecols=range({begin.width})"]),
             *(["decimal=','"] if begin.commas else []),
             *options,
             *([f"dtype={{{kept}}}"] if kept else []),
@@ -160,14 +161,27 @@ def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
     """Yield the fields of each row, after the first `skip`.
 
     Blank lines are none, but between the values of a single column, where one is absent.
-    Comments above the table are left out, and rows without any value below it; a name of the first
-    column that is missing is "".
+    Comments above the table are left out, rows without any value below it, and last columns that
+    have no name and no value; a name of the first column that is missing is "".
     """
     with origin.reading(), origin.open_text() as text:
         begin = _opening(text, origin)
         records = _divided(chain(begin.lines, text), begin)
         first = [["", *next(records)]] if begin.lacks_name else []
-        yield from islice(chain(first, _without_end(records)), skip, None)
+        rows = islice(chain(first, _without_end(records)), skip, None)
+        yield from rows if begin.width is None else _narrowed(rows, begin.width, origin)
+
+
+def _narrowed(rows: Iterable[list[str]], width: int, origin: Origin) -> Iterator[list[str]]:
+    """Rows without their empty ends; InputError for one that has a value there."""
+    for row, record in enumerate(rows):
+        column = next((c for c in range(width, len(record)) if record[c].strip()), None)
+        if column is not None:
+            raise InputError(
+                f"{origin}: row {row} (counted from 0) holds {shown(record[column])} in column "
+                f"{column}, which has no name, and no value in the first rows: name it in a header"
+            )
+        yield record[:width]
 
 
 def _divided(lines: Iterable[str], begin: Opening) -> Iterator[list[str]]:

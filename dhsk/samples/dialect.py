@@ -159,6 +159,8 @@ class Opening(NamedTuple):
     """Whether the header has no name for the first column, with the names of rows, see below."""
     commas: frozenset[int]
     """Columns whose numbers may have a comma for the point, as some have: 1,5."""
+    width: int | None = None
+    """Columns up to the last with a name or a value; None if that is all. Excel ends rows with ;"""
 
 
 def opening_of(lines: Sequence[str], own: str) -> Opening:
@@ -182,7 +184,14 @@ def opening_of(lines: Sequence[str], own: str) -> Opening:
     rows = _parsed(kept, delimiter)
     lacks_name = _lacks_name(rows, 1 + (delimiter == ","))
     commas = frozenset[int]() if delimiter == "," else _with_commas(rows[lacks_name:])
-    return Opening(kept, range(n_comments), delimiter, lacks_name, commas)
+    return Opening(kept, range(n_comments), delimiter, lacks_name, commas, _width(rows))
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int | None:
+    """Columns of rows of one length up to the last that is not empty; None if that is all."""
+    filled = [c for row in rows for c, field in enumerate(row) if field.strip()]
+    width = max(filled, default=-1) + 1
+    return width if _is_even(rows) and 0 < width < len(rows[0]) else None
 
 
 def is_comment(line: str) -> bool:

@@ -89,6 +89,29 @@ def test_types_of_qiime_2_are_no_sample_and_no_header(header, tmp_path):
     assert table["age"].tolist() == list(range(20, 26))
 
 
+ENDS = ["a;b;dx;\n", "a;b;dx;;\n", '"a";"b";"dx"; \n', ""]
+
+
+@pytest.mark.parametrize("header", ENDS)
+def test_separators_at_the_ends_of_rows_are_no_column(header, tmp_path):
+    """As Excel writes them; a value that turns up there later is refused, and where it is."""
+    end, path = ";;" if ";;" in header else ";", tmp_path / "x.csv"
+    rows = [f"{k}.5;{k % 7};{'uv'[k % 2]}{end}" for k in range(40)]
+    path.write_text(header + "\n".join(rows))
+    name = "dx" if header else "2"
+    samples = open_samples(path, drop_columns=[name])
+    assert (samples.shape, samples.has_gaps) == ((40, 2), False)
+    assert read_labels(f"{path}:{name}", 40).tolist() == list("uv" * 20)
+    table = eval(read_columns(Origin.of(path)).in_pandas(), {"pandas": pd})
+    assert table.shape == (40, 3)
+    rows[30] = f"30.5;2;u;7{end[1:]}"
+    path.write_text(header + "\n".join(rows))
+    with pytest.raises(InputError, match=r"row 30 .* holds '7' in column 3, which has no name"):
+        open_samples(path, drop_columns=[name])
+    path.write_text("dx;\n" + "".join(f"{'uv'[k % 2]};\n" for k in range(40)))
+    assert read_labels(path, 40).tolist() == list("uv" * 20)
+
+
 def test_hashes_that_are_no_comments_stay(tmp_path):
     """Names of one column, and of the first of several."""
     (tmp_path / "y.csv").write_text("#a\n#b\n#a\n")
