@@ -2,13 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows
+
+EMBEDDED: Final = 50
+"""Least number of columns of embeddings: tables that people write seldom have as many z-scores, and
+the narrowest embeddings in use, of words, have 50."""
 
 
 @dataclass(frozen=True)

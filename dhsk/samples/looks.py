@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows, numbered
 from dhsk.errors import warn
 from dhsk.samples.base import Samples
-from dhsk.samples.images import values_of
+from dhsk.samples.images import EMBEDDED, values_of
 from dhsk.samples.scan import rows_within
 from dhsk.samples.vectorizer import Vectorizer
 from dhsk.samples.weighted import SCALED, MapName, WeightedSamples
@@ -51,10 +51,6 @@ _LARGEST: Final = 30.0
 _DEPTHS: Final = 1.5
 """Totals of counts differ where the largest tenth is above this many times the smallest tenth:
 1.3 for images of digits, 1.9 to 29 for seven sets of sequencing counts, 6.7 for words of posts."""
-
-EMBEDDED: Final = 50
-"""Least number of columns of embeddings: tables that people write seldom have as many z-scores, and
-the narrowest embeddings in use, of words, have 50."""
 
 _OF_LOGARITHMS: Final = (
     "seem to be logarithms of counts (log1p), but the map to the sphere is for the counts "
@@ -258,11 +254,17 @@ def map_by_looks(samples: Samples) -> MapName | None:
     found = "gaps" if samples.has_gaps else seems(rows)
     if samples.shape[1] == 1 and found != "gaps":
         found = "a column"
-    if found not in _MAPS or (found == "z-scores" and not _are_signed(rows)):
+    if found == "z-scores" and not _are_signed(rows):
+        found = "measured" if _has_measured_below(rows) else None
+    if found not in _MAPS:
         return None
     name, said = _MAPS[found]
     other = "for proportions hyperspherical"
-    if found == "gaps":
+    if found == "measured":
+        column = int(rows.min(axis=0).argmin())
+        said = f"{said} (the least is {rows.min():g}, in {_named(samples, column)}): {_SCALED}"
+        other = "mend them first if they are mistakes"
+    elif found == "gaps":
         other = "fill them in, or leave these rows out, for others"
     _warn(samples, f"{said} (sphere_map={name!r}, --map {name}; {other})")
     return name
@@ -275,6 +277,17 @@ def _are_signed(rows: Any) -> bool:
     return bool(below.max() >= _SIGNED * rows.shape[0] and np.unique(values[values < 0]).size > 2)
 
 
+def _has_measured_below(rows: Rows) -> bool:
+    """Whether few values below 0 may be measured, as temperatures are, and are no code such as -1.
+
+    Counts, and proportions, have none.
+    """
+    if not may_be_measured(rows) or _whole(np.abs(values_of(rows))):
+        return False
+    below = np.unique(values_of(rows)[values_of(rows) < 0])
+    return below.size > 1 or bool(below[0] % 1)
+
+
 _SIGNED: Final = 0.05
 """Least share of the values of a column below 0 that are no mistakes."""
 
@@ -284,6 +297,7 @@ _MAPS: Final[Mapping[str | None, tuple[MapName, str]]] = {
     "gaps": (SCALED, f"have gaps, which are filled with means: {_SCALED}"),
     "a column": (SCALED, f"are of one column, which is no point on a sphere: {_SCALED}"),
     "z-scores": (SCALED, f"are below 0 too, as of z-scores: {_SCALED}"),
+    "measured": (SCALED, "are measurements, it seems, of which few are below 0"),
     "units": (SCALED, f"seem to be of columns in different units: {_SCALED}"),
     "embeddings": ("projective", "are below 0 too, as of embeddings: directions are compared"),
 }

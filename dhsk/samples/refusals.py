@@ -9,7 +9,7 @@ import numpy as np
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.kernels.rows import place_of
-from dhsk.samples.images import values_of
+from dhsk.samples.images import EMBEDDED, values_of
 from dhsk.samples.names import shown
 
 _JUST_BELOW: Final = 0.1
@@ -19,7 +19,10 @@ of a scaler that was fitted to others; then the message advises to clip them."""
 _FEW: Final = 0.05
 """Largest share of such values: of z-scores about half are negative."""
 
-_CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled like others), or "
+_ONE_TOTAL: Final = 1e-3
+"""Relative difference of totals of proportions that rounding explains."""
+
+_CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled like others)"
 
 _CODE: Final = "if this is a code for what is missing, fill it in first; else "
 
@@ -29,6 +32,16 @@ _COUNTS: Final = "; if these were counts once, AnnData has them in layers/counts
 _FINITE: Final = "but samples must be finite: drop it or fill it in"
 
 _SCALED: Final = "on scaled columns (--map scaled, sphere_map='scaled')"
+
+_DIRECTIONS: Final = (
+    "take the projective map, for which only directions matter, as of embeddings (--map "
+    "projective, sphere_map='projective')"
+)
+
+_GAUSSIAN: Final = (
+    "take for z-scores and other columns a Gaussian kernel (--kernel gaussian, kernel='gaussian', "
+    f"of cross_validate kernels=['gaussian']) {_SCALED}"
+)
 
 _FILLED: Final = f"; classifiers and searches put the mean of the training samples there, {_SCALED}"
 
@@ -62,17 +75,24 @@ def refuse_negative(block: Rows, first_row: int, name: str = "hyperspherical") -
     near = few and -values.min() <= _JUST_BELOW * values.max()
     below = np.unique(values.reshape(-1)[wrong])
     coded = few and below.size == 1 and below[0] % 1 == 0
+    ways = [*([_CLIP] if near else []), _DIRECTIONS, _GAUSSIAN]
+    if _are_columns(block):
+        ways = [_GAUSSIAN, *ways[:-1]]
     raise ValueRefusedError.at(
         block,
         int(wrong[0]),
         first_row,
         f"but the {name} map needs non-negative samples: {_CODE if coded else ''}"
-        f"{_CLIP if near else ''}take the projective map, for which only directions matter, as of "
-        "embeddings (--map projective, sphere_map='projective'), or for z-scores and other columns "
-        "a Gaussian kernel (--kernel gaussian, kernel='gaussian', of cross_validate "
-        "kernels=['gaussian']) "
-        f"{_SCALED}{'' if near else _COUNTS}",
+        f"{', or '.join(ways)}{'' if near else _COUNTS}",
     )
+
+
+def _are_columns(block: Rows) -> bool:
+    """Whether rows may be measurements in columns, so few that scaling suits them the most."""
+    if not isinstance(block, np.ndarray) or block.shape[1] >= EMBEDDED or not (block % 1).any():
+        return False
+    totals = block.sum(axis=1)
+    return bool(np.ptp(totals) > _ONE_TOTAL * np.abs(totals).max())  # else proportions
 
 
 class NoNumbersError(InputError):

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.results.baselines import HOMES
-from dhsk.samples.looks import EMBEDDED, are_compositions
+from dhsk.samples.images import EMBEDDED
+from dhsk.samples.looks import are_compositions
 from dhsk.samples.maps import clr_map
 
 TRIAL_ROUNDS: Final = 10

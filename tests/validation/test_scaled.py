@@ -122,6 +122,24 @@ def test_a_code_for_what_is_missing_is_no_z_score(wines: Any) -> None:
             dhsk.cross_validate(coded, y)
 
 
+def test_few_measurements_below_zero_are_scaled(wines: Any) -> None:
+    """As by scikit-learn; one that the first rows do not show is refused, with that first."""
+    X, y = np.abs(wines[0]) / 100.0, wines[1]
+    X[:, 12] /= 100.0
+    X[17, 3] = -0.09
+    said = r"measurements, it seems, .* least is -0.09, in column 3 .*--map scaled; mend them first"
+    with pytest.warns(dhsk.InputWarning, match=said):
+        found = dhsk.cross_validate(X, y, cv=2, out=NO_METHODS)
+    assert found.samples.sphere_map == "scaled"
+    with pytest.raises(dhsk.InputError, match=r"non-negative samples: take for z-scores .*scaled"):
+        dhsk.HeatSVC().fit(X, y)
+    shares = np.abs(wines[0]) / np.abs(wines[0]).sum(axis=1, keepdims=True)
+    shares[17, 4] += shares[17, 3]
+    shares[17, 3] = -1e-9  # of rounding
+    with pytest.raises(dhsk.InputError, match="non-negative samples: clip them at 0"):
+        dhsk.cross_validate(shares, y)
+
+
 def test_its_own_gaussian_svm_is_no_common_method_beside(wines: Any) -> None:
     """It is among the kernels."""
     X, y = wines
