@@ -1,8 +1,7 @@
 """What columns of a table seem to be for, by their names and first rows."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -10,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from dhsk.arrays import Floats
+from dhsk.caching import cached_value
 from dhsk.errors import InputError
 from dhsk.samples.dates import said_of, time_order, way_of
 from dhsk.samples.dialect import is_no_label
-from dhsk.samples.format import FILLED, LABELS, SHOWN
+from dhsk.samples.format import FILLED, SHOWN
 from dhsk.samples.kinds import (
     FEWEST_GROUPS,
     LACK_ZEROS,
@@ -34,6 +34,13 @@ from dhsk.samples.kinds import (
     odd_in,
     present_of,
 )
+from dhsk.samples.label_columns import (
+    FEWEST_MEASURED,
+    is_measured,
+    labels_of,
+    n_classes,
+    usual_labels,
+)
 from dhsk.samples.memory import LONG, MOST_KINDS
 from dhsk.samples.names import listed, shown
 from dhsk.samples.tables import HEAD, RUN, TEXT_FIELD, Table, usual_id
@@ -41,33 +48,14 @@ from dhsk.samples.tables import HEAD, RUN, TEXT_FIELD, Table, usual_id
 _MOST_VALUES: Final = 100_000
 """Most values of a table that is looked at whole for gaps and words."""
 
-_FEWEST_MEASURED: Final = 10
-"""Least number of rows that tell measurements from classes, and names of samples from others."""
-
 _INDEX: Final = "Unnamed: 0"
 """What pandas calls the index that it has written."""
 
 _ID: Final = re.compile(r"((^|[\W_])(id|no|nr|number|index|key)|[a-z]I[dD])$")
 """Names of columns of ids: a word of its own at the end, or as in sampleId."""
 
-_SPLITS: Final = frozenset({"train", "test", "val", "valid", "validation", "dev", "holdout"})
-"""Words of a column that divides the samples, which has no labels."""
-
-_LEAST_SHARE: Final = 0.02
-_LEAST_OF_LAST: Final = 10
-"""Least share of a second class: a column that has one value but for a few holds no labels. The
-last one, of two values, may if so many rows have the rarer."""
-
 _LEAST_PRESENT: Final = 0.05
 """Share of values up to which a column is left out: means in place of the others say little."""
-
-_OF_LABELS: Final = (
-    *LABELS, "diagnosis", "dx", "disease", "sick", "ill", "species", "survived", "churn",
-)  # fmt: skip
-"""Names of a column of labels, in lower case."""
-
-_MOST_CLASSES: Final = 10
-"""Largest number of different numbers in a column of labels that has no usual name."""
 
 _SAID: Final = 3
 """Most columns that may hold the labels, in a description."""
@@ -121,21 +109,23 @@ class Roles:
         ids = _ids_of({k: v for k, v in more.items() if k not in called}, own_ids)
         texts = [k for k in own if k not in (ids, group) and mean_length(columns[k]) >= LONG]
         text = TEXT_FIELD if TEXT_FIELD in own else next(iter(texts), None)
-        how = {name: how_written(more[name], table.delimiter or ",") for name in own}
+        delimiter = table.delimiter or ","  # which is read from the file
+        how = {name: how_written(more[name], delimiter) for name in own}
         written = {name: words for name, words in how.items() if words}
         dates = [k for k in own if are_dates(columns[k])]
-        told = (k for k in own if k not in {*written, *dates, *called, ids, *_usual(own)})
-        odd = {k: cells for k in told if (cells := odd_in(more[k]))}
+        told = {*written, *dates, *called, ids, *usual_labels(own)}
+        odd = {k: cells for k in own if k not in told and (cells := odd_in(more[k]))}
         none = {text, vector, ids, *called, *texts, *written, *dates, *dummies_in(columns), *odd}
-        labels = _labels_of({k: v for k, v in more.items() if k not in none})
+        labels = labels_of({k: v for k, v in more.items() if k not in none})
         classes = {name: columns[name] for name in called if name != group}
-        labels += [name for name in _labels_of(classes) if name not in labels]
+        labels += [name for name in labels_of(classes) if name not in labels]
         if text and group and not labels:  # the subject of a text, not one who was examined
             labels, group = [group], None
         elif text and group and group.lower() == "subject":
             group = next((name for name in called if name != group), None)
         if group is None and labels and not text:
-            several = (k for k in own if k not in {*none, labels[0]})
+            none.add(labels[0])
+            several = (k for k in own if k not in none)
             group = next((k for k in several if are_groups(more[k], more[labels[0]])), None)
             labels = [name for name in labels if name != group]
         return cls(columns, more, own, ids, group, text, vector, written, odd, labels)
@@ -145,13 +135,13 @@ class Roles:
         """The likeliest column of the labels."""
         return next(iter(self.labels), None)
 
-    @property
+    @cached_value
     def unlabelled(self) -> bool:
         """Whether labels are absent, rather than a class such as None."""
         values = [] if self.label is None else self.more[self.label]
         return any(is_no_label(v) if isinstance(v, str) else is_gap(v) for v in values)
 
-    @property
+    @cached_value
     def order(self) -> int:
         """Order of the dates that rows follow, see `time_order`."""
         return next(filter(None, (time_order(self.more[name]) for name in self.own)), 0)
@@ -161,66 +151,70 @@ class Roles:
         """Whether the labels are numbers that are no classes."""
         if self.text or self.vector or self.label is None:
             return False
-        return _is_measured(self.columns[self.label])
+        return is_measured(self.columns[self.label])
 
-    @property
+    @cached_value
     def others(self) -> list[str]:
         """Columns that are no features as they are, and nothing else."""
         return [name for name in self.own if name not in (self.label, self.ids, self.group)]
 
-    @property
+    @cached_value
     def empty(self) -> list[str]:
         """Those of nearly no values, which are left out."""
         lengths = {name: len(present_of(self.more[name])) for name in self.others}
         return [k for k, n in lengths.items() if n <= _LEAST_PRESENT * len(self.more[k])]
 
-    @property
+    @cached_value
     def gaps(self) -> list[str]:
         """Columns of numbers with gaps."""
-        others = (name for name in self.others if name not in self.empty)
+        empty = set(self.empty)
+        others = (name for name in self.others if name not in empty)
         return [k for k in others if all(map(is_numeric, present_of(self.more[k])))]
 
-    @property
+    @cached_value
     def dropped(self) -> list[str]:
         """Columns that are left out."""
-        return [name for name in self.others if name not in self.gaps]
+        gaps = set(self.gaps)
+        return [name for name in self.others if name not in gaps]
 
-    @property
+    @cached_value
     def dates(self) -> list[str]:
         """Those that are left out as they are dates."""
         return [k for k in self.dropped if are_dates(self.more[k])]
 
-    @property
+    @cached_value
     def categories(self) -> list[str]:
         """Those that are left out as they are words, of which there are few."""
-        names = [k for k in self.dropped if k not in {*self.dates, *self.written, *self.odd}]
-        return [k for k in names if 1 < _n_classes(self.more[k]) <= MOST_KINDS]
+        none = {*self.dates, *self.written, *self.odd}
+        names = (name for name in self.dropped if name not in none)
+        return [k for k in names if 1 < n_classes(self.more[k]) <= MOST_KINDS]
 
-    @property
+    @cached_value
     def constant(self) -> list[str]:
         """Columns of numbers that are all the same."""
-        if not self.label or len(self.more[self.label]) < _FEWEST_MEASURED:
+        if not self.label or len(self.more[self.label]) < FEWEST_MEASURED:
             return []
         return [name for name in self.numbers if len(set(map(str, self.more[name]))) == 1]
 
-    @property
+    @cached_value
     def numbers(self) -> list[str]:
         """Columns that are features as they are."""
-        return [k for k in self.columns if k not in (*self.own, self.label, self.ids, self.group)]
+        none = {*self.own, self.label, self.ids, self.group}
+        return [name for name in self.columns if name not in none]
 
-    @property
+    @cached_value
     def measures(self) -> list[str]:
         """Columns of numbers, with gaps or without."""
         return [*self.numbers, *self.gaps]
 
-    @property
+    @cached_value
     def values(self) -> Floats:
         """Their values, (rows, columns); NaN for gaps."""
         lists = [self.more[name] for name in self.measures]
         filled = [[np.nan if is_gap(v) else number_of(v) for v in values] for values in lists]
         return np.array(filled, np.float64).T
 
-    @property
+    @cached_value
     def infinite(self) -> list[str]:
         """Columns with infinite values."""
         values = self.values
@@ -338,57 +332,4 @@ def _numbers_samples(name: str, values: list[Any], *, is_first: bool) -> bool:
 
 def _all_differ(values: list[Any]) -> bool:
     """Whether no value occurs twice or is absent, in enough rows to tell."""
-    return len(values) >= _FEWEST_MEASURED and len(set(map(str, present_of(values)))) == len(values)
-
-
-def _labels_of(columns: Mapping[str, list[Any]]) -> list[str]:
-    """Columns that may hold the labels: those of a usual name, then words, then few numbers.
-
-    Before words the last column goes, if no other has two numbers. Of several the last is the
-    likelier. Where most columns of numbers have few, they may be counts.
-    """
-    found = _usual(columns)
-    sizes = {name: _n_classes(values) for name, values in columns.items()}
-    numbers = [k for k, v in columns.items() if sizes[k] > 1 and are_numbers(v)]
-    two = [name for name in numbers if sizes[name] == 2]
-    found += two if two == [*columns][-1:] else []
-    words = [k for k, v in columns.items() if sizes[k] and not are_numbers(v)]
-    several = [name for name in words if sizes[name] > 1]
-    least = {name: _LEAST_SHARE * len(columns[name]) for name in several}
-    least |= {name: _LEAST_OF_LAST for name in [*columns][-1:] if sizes[name] == 2}
-    likely = [name for name in several if _second_size(columns[name]) >= least[name]]
-    found += reversed(likely or several)
-    few = [name for name in numbers if sizes[name] <= _MOST_CLASSES]
-    if 2 * len(few) > sum(map(are_numbers, columns.values())):
-        few = numbers if len(numbers) == 1 else two if two == [*columns][:1] else []
-    found += reversed(few)
-    return list(dict.fromkeys(found or words[-1:]))
-
-
-def _usual(columns: Iterable[str]) -> list[str]:
-    """Columns that are called as labels are, the likeliest first."""
-    names = list(columns)
-    return [name for usual in _OF_LABELS for name in names if name.lower() == usual]
-
-
-def _n_classes(values: list[Any]) -> int:
-    """Number of classes; 0 for fractions, for what is mostly different, and for divisions."""
-    present = present_of(values)
-    if _divides(values) or (are_numbers(values) and any(number_of(v) % 1 for v in present)):
-        return 0
-    found = len(set(map(str, present)))
-    return found if found <= max(2, len(present) // 2) else 0
-
-
-def _second_size(values: list[Any]) -> int:
-    return Counter(map(str, present_of(values))).most_common(2)[-1][1]
-
-
-def _is_measured(values: list[Any]) -> bool:
-    """Whether values are numbers that are no classes."""
-    return are_numbers(values) and len(values) >= _FEWEST_MEASURED and not _n_classes(values)
-
-
-def _divides(values: list[Any]) -> bool:
-    """Whether values say to which part of the data a row belongs, such as train and test."""
-    return all(str(value).strip().lower() in _SPLITS for value in values)
+    return len(values) >= FEWEST_MEASURED and len(set(map(str, present_of(values)))) == len(values)
