@@ -197,6 +197,9 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         row_map = self._row_map(few)
         if is_auto(self.C):
             problem = replace(problem, C=few.C(row_map, self._strength))
+        if row_map.weights is not None:  # far samples, see `DropIn`
+            weights = row_map.weights
+            samples, row_map = WeightedSamples(samples, weights), replace(row_map, weights=None)
         model = self._train(problem, samples, row_map, run)
         row_map.warn(samples)
         notes = {**model.notes, **self._notes()}

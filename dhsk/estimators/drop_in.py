@@ -1,7 +1,7 @@
 """What the drop-ins of scikit-learn's estimators share: its kernels, weights and attributes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,14 +29,17 @@ from dhsk.estimators.kernel_names import (
     parse_name,
 )
 from dhsk.estimators.problem import random_numbers
-from dhsk.kernels import Kernel, LinearKernel, PrecomputedKernel
+from dhsk.gram.row_map import RowMap
+from dhsk.kernels import GaussianKernel, Kernel, LinearKernel, PrecomputedKernel
 from dhsk.kernels.base import Indefinite, flag_parameter, positive_parameter, whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.given import check_square
 from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRule
+from dhsk.samples.looks import first_rows
+from dhsk.samples.scan import in_blocks
 from dhsk.samples.variance import mapped_gamma
-from dhsk.samples.weighted import fixed_map
+from dhsk.samples.weighted import LEARNT, fixed_map
 
 ALL_MASKED = "Invalid input - all samples have zero or negative weights."
 """scikit-learn's words."""
@@ -142,6 +145,18 @@ class DropIn(HeatEstimator):
 
     # Samples
 
+    def _row_map(self, few: SamplePairs) -> RowMap:
+        row_map = super()._row_map(few)
+        if row_map.sphere_map != "identity" or self.sphere_map in LEARNT:
+            return row_map
+        return replace(row_map, weights=centre_if_far(few.samples, row_map.kernel))
+
+    @property
+    def _centre(self) -> Floats | None:
+        """What is subtracted of far samples, (dim,); None for nothing."""
+        weights = None if self.sphere_map in LEARNT else self._fitted_map.weights
+        return None if weights is None else weights[0]
+
     def _validated(self, X: Any, **options: Any) -> Any:
         fits = options.get("reset", True)
         if self._is_function:
@@ -160,6 +175,8 @@ class DropIn(HeatEstimator):
             shape = np.shape(X) if self._is_function else _first(found).shape
             self._shape = np.array(shape)
             self._sparse = issparse(_first(found))
+        elif self._centre is not None:  # gaps would become 0
+            assert_all_finite(found, input_name="X")
         return found
 
     def _samples(self, X: Any) -> Samples:
@@ -220,6 +237,8 @@ class DropIn(HeatEstimator):
         if isinstance(self.kernel_, PrecomputedKernel):
             return np.empty((0, 0))
         rows = with_all_entries(self._support_rows)
+        if self._centre is not None:
+            rows = np.asarray(rows + self._centre)
         return csr_matrix(rows) if self._sparse else rows
 
     def _weights_of(self, pairs: Floats) -> Any:
@@ -238,6 +257,29 @@ class DropIn(HeatEstimator):
         rows, n = coef.shape
         places = np.tile(np.arange(n, dtype=np.int32), rows)
         return csr_matrix((coef.ravel(), places, np.arange(rows + 1) * n), shape=coef.shape)
+
+
+def centre_if_far(samples: Samples, kernel: Kernel) -> Floats | None:
+    """Means to subtract, and factors of 1, (2, dim), where a Gaussian kernel loses distances.
+
+    Squared distances are computed from norms, and those of dense samples far from 0 cancel. Only
+    columns within a factor of two of their mean have one: the differences from it are exact.
+    """
+    if samples.is_sparse or not isinstance(kernel, GaussianKernel):
+        return None
+    if kernel.lost_distances(first_rows(samples)) is None:
+        return None
+    sums, extremes = np.zeros(samples.shape[1]), list[Floats]()
+    for _, block in in_blocks(samples):
+        rows = np.asarray(block)
+        sums += rows.sum(axis=0)
+        extremes += [rows.min(axis=0), rows.max(axis=0)]
+    means = sums / samples.shape[0]
+    if not np.isfinite(means).all():  # the map refuses them
+        return None
+    ratios = np.array(extremes) / np.where(means == 0, 1.0, means)
+    exact = (ratios >= 0.5).all(axis=0) & (ratios <= 2.0).all(axis=0)
+    return np.array([np.where(exact, means, 0.0), np.ones_like(means)])
 
 
 def _count(X: Any) -> int:

@@ -106,7 +106,9 @@ class GaussianKernel(Kernel):
         The error is bounded for a pair of these rows, and for one of them and any other.
         """
         if dtype != "float32":
-            _warn_of_far(rows, self.sigma, what)
+            lost = self.lost_distances(rows)
+            if lost is not None:
+                warn(f"{what}: {lost}: subtract X.mean(axis=0), or put a StandardScaler before")
             return
         full: Any = (
             np.count_nonzero(rows, axis=1) if isinstance(rows, np.ndarray) else np.diff(rows.indptr)
@@ -114,6 +116,33 @@ class GaussianKernel(Kernel):
         with np.errstate(over="ignore"):
             norms2 = squared_norms(rows.astype(np.float64, copy=False))
         self.check_single(full, norms2, what, first_row)
+
+    def lost_distances(self, rows: Rows) -> str | None:
+        """How far dense rows are from 0 beside their distances, if float64 loses these; else None.
+
+        Rows that are far from each other too are not meant: their values are near 0 either way.
+        """
+        if not isinstance(rows, np.ndarray) or not len(rows):
+            return None
+        n = rows.shape[1]
+
+        def off(norm2: float) -> float:
+            """Bound on the error of the exponent, as in `single_errors`."""
+            unit = np.finfo(float).eps / 2
+            return (_DEVIATIONS * math.sqrt(n) + 2.0) * norm2 / self.sigma**2 * unit
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not SINGLE_TOLERANCE < off(float(rows[0] @ rows[0])) < math.inf:
+                return None
+            centre = rows.mean(axis=0)
+            far2 = float(centre @ centre)
+            spread2 = float(squared_norms(rows - centre).mean())
+        if not (off(far2) > SINGLE_TOLERANCE and spread2 < _NEAR * far2):
+            return None
+        return (
+            f"samples lie {math.sqrt(far2):.1e} from 0 and {math.sqrt(spread2):.1e} from their "
+            f"mean, so that exponents of the Gaussian kernel are off by up to {off(far2):.1g}"
+        )
 
     def check_single(
         self, full: NDArray[np.intp] | int, norms2: Floats, what: str, first_row: int = 0
@@ -224,33 +253,6 @@ class GaussianKernel(Kernel):
             if strip.dtype != values.dtype:
                 values[part] = strip
         return np.asarray(values)
-
-
-def _warn_of_far(rows: Rows, sigma: float, what: str) -> None:
-    """Warn of rows so far from 0, beside their distances, that float64 loses the distances.
-
-    Rows that are far from each other too are not meant: their values are near 0 either way.
-    """
-    if not isinstance(rows, np.ndarray) or not len(rows):
-        return
-    n = rows.shape[1]
-
-    def off(norm2: float) -> float:
-        """Bound on the error of the exponent, as in `single_errors`."""
-        return (_DEVIATIONS * math.sqrt(n) + 2.0) * norm2 / sigma**2 * np.finfo(float).eps / 2
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not SINGLE_TOLERANCE < off(float(rows[0] @ rows[0])) < math.inf:
-            return
-        centre = rows.mean(axis=0)
-        far2 = float(centre @ centre)
-        spread2 = float(squared_norms(rows - centre).mean())
-    if off(far2) > SINGLE_TOLERANCE and spread2 < _NEAR * far2:
-        warn(
-            f"{what}: samples lie {math.sqrt(far2):.1e} from 0 and {math.sqrt(spread2):.1e} from "
-            f"their mean, so that exponents of the Gaussian kernel are off by up to "
-            f"{off(far2):.1g}: subtract X.mean(axis=0), or put a StandardScaler before"
-        )
 
 
 def _prepared(product: Floats, row_norms2: Floats, col_norms2: Floats) -> tuple[Any, Any, Any]:

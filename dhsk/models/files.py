@@ -204,6 +204,7 @@ def _spec_of_map(row_map: RowMap) -> dict[str, Any]:
         "sphere_map": row_map.sphere_map,
         "dtype": row_map.dtype,
         "zero_rows": row_map.zero_rows.rule,
+        **({} if row_map.weights is None else {_WEIGHTS: row_map.weights.tolist()}),
     }
 
 
@@ -213,6 +214,7 @@ def _map_of_spec(spec: dict[str, Any]) -> RowMap:
         parse_sphere_map(spec["sphere_map"]),
         np.dtype(spec["dtype"]).name,
         ZeroRows(parse_zero_rule(spec["zero_rows"])),
+        np.array(spec[_WEIGHTS]) if _WEIGHTS in spec else None,
     )
 
 

@@ -21,9 +21,13 @@ def wine() -> tuple[Any, Any]:
 def test_samples_far_from_0_are_warned_of(wine: Any, recwarn: pytest.WarningsRecorder) -> None:
     """Where squared norms have no digits left for distances; not of far samples all over."""
     X, y = wine
+    kernel = dhsk.GaussianKernel.at_gamma(0.1)
     with pytest.warns(InputWarning, match=r"lie 3\.6e\+08 from 0 .* subtract X\.mean\(axis=0\)"):
-        dhsk.SVC(gamma=0.1).fit(X + 1e8, y)
+        dhsk.HeatSVC(kernel=kernel).fit(X + 1e8, y)
+    dhsk.HeatSVC(kernel=kernel).fit(X + 1e8, y)
+    assert len([one for one in recwarn if "from 0" in str(one.message)]) == 1
     recwarn.clear()
+    assert dhsk.SVC(gamma=0.1).fit(X + 1e8, y).score(X + 1e8, y) > 0.97  # it subtracts them
     assert dhsk.SVC(gamma=0.1).fit(X + 1e4, y).score(X + 1e4, y) > 0.97
     dhsk.SVC(gamma=0.1).fit(X * 1e8, y)
     assert not [one for one in recwarn if "from 0" in str(one.message)]
