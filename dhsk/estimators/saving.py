@@ -14,6 +14,7 @@ from dhsk.kernels import Kernel
 from dhsk.models.files import FittedState, Loaded, load_any, read_by, save_fitted
 from dhsk.objects.places import Place
 from dhsk.samples.memory import (
+    are_strings,
     as_table,
     refuse_anndata,
     refuse_gram,
@@ -162,7 +163,10 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             found = validate_data(self, X, accept_sparse="csr", **options)
         except (ValueError, TypeError):
             refuse_words(X)  # by their columns; scikit-learn names a value
-            raise
+            if not are_strings(X):
+                raise
+            objects = np.asarray(X).astype(object)  # it makes numbers of these
+            found = validate_data(self, objects, accept_sparse="csr", **options)
         if options.get("y_numeric"):  # None becomes NaN after scikit-learn's own check
             assert_all_finite(found[1], input_name="y")
         return found

@@ -76,6 +76,14 @@ def refuse_texts(X: Any, name: str) -> None:
         )
 
 
+def are_strings(X: Any) -> bool:
+    """Whether samples in memory are an array of strings, or lists of them as csv.reader gives."""
+    try:
+        return not issparse(X) and np.asarray(X).dtype.kind in "US"
+    except (TypeError, ValueError):  # lists of other lengths
+        return False
+
+
 def refuse_lists(X: Any) -> None:
     """Refuse a list in each row, as embeddings in one column of a table are."""
     if issparse(X) or isinstance(X, list | tuple | str | Mapping):

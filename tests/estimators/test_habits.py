@@ -53,6 +53,19 @@ def test_a_target_that_is_none_is_a_gap(estimator: Any, gaps: Any) -> None:
         estimator.fit(np.random.default_rng(0).random((40, 4)), y)
 
 
+@pytest.mark.parametrize("kind", [dhsk.SVC, dhsk.SVR, dhsk.OneClassSVM, dhsk.HeatSVC])
+def test_strings_of_numbers_are_numbers(kind: Any, wine: Any) -> None:
+    """As `csv.reader` gives them in lists, or as an array of strings; words are none."""
+    X, y = np.abs(wine[0]), wine[1]
+    wanted = kind().fit(X, y).predict(X)
+    for strings in (X.astype(str), X.astype(str).tolist(), X.astype("S32")):
+        np.testing.assert_array_equal(kind().fit(strings, y).predict(strings), wanted)
+    words = X.astype(str)
+    words[7, 3] = "red"
+    with pytest.raises(ValueError, match="could not convert string to float: 'red'"):
+        kind().fit(words, y)
+
+
 def test_values_too_large_for_a_solver_are_refused(wine: Any) -> None:
     """Steps are made in float32, and products of 1e200 are beyond it: the error says to scale."""
     X, y = wine
