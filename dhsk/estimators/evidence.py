@@ -95,31 +95,21 @@ class EvidenceSettings:
 
 @dataclass(eq=False)
 class Evidence:
-    """Likelihood of targets at a kernel and a noise, which a fit moves to the maximum.
-
-    Attributes
-    ----------
-    rows
-        Mapped samples, (N, dim).
-    columns
-        Targets, (N, k).
-    kernel, noise
-        Those of the best likelihood so far, at first those to begin with.
-    settings
-        How it is computed.
-    source
-        The matrix of the first kernel; None for Cholesky's factorisation.
-    rank
-        Upper bound on the columns of the preconditioner, later their number.
-    """
+    """Likelihood of targets at a kernel and a noise, which a fit moves to the maximum."""
 
     rows: Rows
+    """Mapped samples, (N, dim)."""
     columns: Floats
+    """Targets, (N, k)."""
     kernel: Kernel
     noise: float
+    """Those of the best likelihood so far, at first those to begin with."""
     settings: EvidenceSettings
+    """How it is computed."""
     source: InitVar[Source | None]
+    """The matrix of the first kernel; None for Cholesky's factorisation."""
     rank: int
+    """Upper bound on the columns of the preconditioner, later their number."""
     best: Likelihood = field(init=False)
     count: int = 0
     """Likelihoods that were computed."""

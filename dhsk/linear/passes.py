@@ -42,21 +42,14 @@ _GOLDEN: Final = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Problems that are solved together, one a column.
-
-    Attributes
-    ----------
-    positive
-        Code of the positive class, (J,).
-    group
-        Column of the sample weights, (J,).
-    C
-        Factor of the losses, (J,).
-    """
+    """Problems that are solved together, one a column."""
 
     positive: Indices
+    """Code of the positive class, (J,)."""
     group: Indices
+    """Column of the sample weights, (J,)."""
     C: Floats
+    """Factor of the losses, (J,)."""
 
     def __len__(self) -> int:
         """Number of problems."""

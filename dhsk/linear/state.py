@@ -14,56 +14,39 @@ from dhsk.linear.preconditioner import Factors, Key
 
 @dataclass
 class State:
-    """State of Newton's method after a step; the rest depends on it and on the preconditioner.
-
-    Attributes
-    ----------
-    V
-        Coefficients, (width + 1, J).
-    f, G
-        Objective and gradient at V, (J,) and (width + 1, J). They are stored because computing them
-        for another set of columns rounds differently.
-    goal
-        Gradient norms at which columns have converged, (J,).
-    first
-        Gradient norms at the initial solution, (J,).
-    live
-        Mask of the active columns, (J,).
-    newton, passes
-        Newton steps, and passes over the features, so far.
-    conjugate
-        Conjugate gradient iterations of the last step; 0 once the preconditioner is computed anew.
-    makes
-        Number of times that the preconditioner was computed.
-    """
+    """State of Newton's method after a step; the rest depends on it and on the preconditioner."""
 
     V: Floats
+    """Coefficients, (width + 1, J)."""
     f: Floats
     G: Floats
+    """Objective and gradient at V, (J,) and (width + 1, J). They are stored because computing them
+    for another set of columns rounds differently."""
     goal: Floats
+    """Gradient norms at which columns have converged, (J,)."""
     first: Floats
+    """Gradient norms at the initial solution, (J,)."""
     live: NDArray[np.bool_]
+    """Mask of the active columns, (J,)."""
     newton: int = 0
     passes: int = 0
+    """Newton steps, and passes over the features, so far."""
     conjugate: int = 0
+    """Conjugate gradient iterations of the last step; 0 once the preconditioner is computed
+    anew."""
     makes: int = 0
+    """Number of times that the preconditioner was computed."""
 
 
 @dataclass(eq=False)
 class KeptSolve:
-    """Entries of a solve: its state after each step, and the factors of its preconditioner.
-
-    Attributes
-    ----------
-    entries, name
-        Where they are, and the name that begins theirs.
-    unkept
-        Seconds before the first entry: less is done again.
-    """
+    """Entries of a solve: its state after each step, and the factors of its preconditioner."""
 
     entries: Checkpoint = NOWHERE
     name: str = ""
+    """Where they are, and the name that begins theirs."""
     unkept: float = 0.0
+    """Seconds before the first entry: less is done again."""
     _begin: float = field(default_factory=perf_counter, init=False)
     _written: "dict[Key, tuple[str, NDArray[Any]]]" = field(default_factory=dict, init=False)
 

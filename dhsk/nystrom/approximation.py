@@ -52,37 +52,25 @@ _GUESSES: Final[Mapping[str, Mapping[str, float]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """Features Z = K(X, L) R of samples X, whose inner products approximate their kernel.
-
-    Attributes
-    ----------
-    kernel
-        The kernel.
-    landmarks
-        L, mapped rows, (m, dim).
-    indices
-        Indices of the landmarks among the samples, (m,); None for cluster centres.
-    root
-        R, (m, r), float64.
-    features
-        Z, (N, r), read in passes over all samples, in memory or computed in each.
-    trace_error
-        Trace norm of K - Z Z' relative to the trace of K, exact to rounding if K is positive
-        semi-definite.
-    trace
-        Trace of K.
-    plan
-        Tier and planned memory.
-    """
+    """Features Z = K(X, L) R of samples X, whose inner products approximate their kernel."""
 
     kernel: Kernel
+    """The kernel."""
     landmarks: Rows
+    """L, mapped rows, (m, dim)."""
     indices: Indices | None
+    """Indices of the landmarks among the samples, (m,); None for cluster centres."""
     root: Floats
+    """R, (m, r), float64."""
     features: FeatureMatrix
+    """Z, (N, r), read in passes over all samples, in memory or computed in each."""
     trace_error: float
+    """Trace norm of K - Z Z' relative to the trace of K, exact to rounding if K is positive
+    semi-definite."""
     trace: float
+    """Trace of K."""
     plan: Share
+    """Tier and planned memory."""
 
     @property
     def width(self) -> int:

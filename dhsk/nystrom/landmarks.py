@@ -70,25 +70,6 @@ class RandomPivots:
     same diagonal. Each is accepted with probability equal to the share of its diagonal entry that
     the pivots accepted before it leave [2]_. One pass over the samples then extends the factor.
 
-    Attributes
-    ----------
-    placed
-        Samples, with a positive semi-definite kernel.
-    factor
-        Factor of the pivots so far, extended in place.
-    diagonal
-        Diagonal of the kernel matrix, (N,).
-    k
-        Upper bound on the number of landmarks. There are fewer if `tol` or the numerical rank is
-        reached: a residual below k eps of its diagonal entry counts as rounding, with the eps of
-        the rows' type.
-    rng
-        Random numbers; equal ones give equal landmarks if `block` is equal.
-    tol
-        Relative trace error, below 1, that is reached with as few pivots as possible.
-    block
-        Number of pivots proposed at a time; 0 for `block_of` k.
-
     References
     ----------
     .. [1] Y. Chen, E. N. Epperly, J. A. Tropp and R. J. Webber, "Randomly pivoted Cholesky",
@@ -98,12 +79,21 @@ class RandomPivots:
     """
 
     placed: Placed
+    """Samples, with a positive semi-definite kernel."""
     factor: Factor
+    """Factor of the pivots so far, extended in place."""
     diagonal: Floats
+    """Diagonal of the kernel matrix, (N,)."""
     k: int
+    """Upper bound on the number of landmarks. There are fewer if `tol` or the numerical rank is
+    reached: a residual below k eps of its diagonal entry counts as rounding, with the eps of the
+    rows' type."""
     rng: np.random.Generator
+    """Random numbers; equal ones give equal landmarks if `block` is equal."""
     tol: float = 0.0
+    """Relative trace error, below 1, that is reached with as few pivots as possible."""
     block: int = 0
+    """Number of pivots proposed at a time; 0 for `block_of` k."""
 
     def __post_init__(self) -> None:
         """Bound the number of pivots, and set the level of rounding."""

@@ -213,22 +213,15 @@ class BlockState(PairState):
 
 @dataclass(frozen=True)
 class BlockSteps:
-    """How problems are solved in steps on blocks.
-
-    Attributes
-    ----------
-    source, quick
-        The matrix, and what `Source.approximate` makes of it, or itself.
-    tol
-        Tolerance of the KKT violation.
-    room
-        Bytes for the matrix of a block.
-    """
+    """How problems are solved in steps on blocks."""
 
     source: Source
     quick: Source
+    """The matrix, and what `Source.approximate` makes of it, or itself."""
     tol: float
+    """Tolerance of the KKT violation."""
     room: int
+    """Bytes for the matrix of a block."""
 
     @cached_value
     def size(self) -> int:

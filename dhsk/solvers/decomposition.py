@@ -41,40 +41,27 @@ its own columns of a block. Measured: from 0.3 to 0.5 on this takes longer."""
 
 @dataclass(frozen=True)
 class Round:
-    """What is known after a round.
-
-    Attributes
-    ----------
-    pairs, ended
-        Number of pairs of classes, and of those that are solved or left to other solvers.
-    support
-        Support vectors so far, summed over the pairs.
-    violation
-        Largest KKT violation among the samples that were looked at.
-    left
-        Number of pairs that are left.
-    entries
-        Entries of columns computed so far.
-    needed
-        Entries of the columns of the support vectors so far, each computed once for all pairs.
-    share
-        How far the pairs are, from 0 to 1; None where the columns tell it.
-    part
-        Share of the whole solution that the columns are.
-    against_rest
-        Whether pairs are of a class and the rest.
-    """
+    """What is known after a round."""
 
     pairs: int
     ended: int
+    """Number of pairs of classes, and of those that are solved or left to other solvers."""
     support: int
+    """Support vectors so far, summed over the pairs."""
     violation: float
+    """Largest KKT violation among the samples that were looked at."""
     left: int = 0
+    """Number of pairs that are left."""
     entries: int = 0
+    """Entries of columns computed so far."""
     needed: int = 0
+    """Entries of the columns of the support vectors so far, each computed once for all pairs."""
     share: float | None = None
+    """How far the pairs are, from 0 to 1; None where the columns tell it."""
     part: float = 1.0
+    """Share of the whole solution that the columns are."""
     against_rest: bool = False
+    """Whether pairs are of a class and the rest."""
 
 
 @dataclass(frozen=True)
@@ -93,21 +80,14 @@ class RoundWatch:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """How pairs are solved on working sets.
-
-    Attributes
-    ----------
-    tol
-        Tolerance of the KKT violation.
-    largest
-        Most samples of a set.
-    leave
-        Share of support vectors from which on a pair is left to others.
-    """
+    """How pairs are solved on working sets."""
 
     tol: float
+    """Tolerance of the KKT violation."""
     largest: int
+    """Most samples of a set."""
     leave: float = math.inf
+    """Share of support vectors from which on a pair is left to others."""
 
     def solve(
         self,

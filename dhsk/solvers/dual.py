@@ -44,21 +44,14 @@ _ROWS: Final = 128
 
 @dataclass(frozen=True)
 class Dual:
-    """The problems of one pair of classes.
-
-    Attributes
-    ----------
-    sign
-        1 for the first class, -1 for the second, (n,).
-    boxes
-        Upper bounds on alpha, (columns, n); 0 for test samples.
-    chain
-        Number of consecutive columns with the same samples and growing boxes.
-    """
+    """The problems of one pair of classes."""
 
     sign: Floats
+    """1 for the first class, -1 for the second, (n,)."""
     boxes: Floats
+    """Upper bounds on alpha, (columns, n); 0 for test samples."""
     chain: int = 1
+    """Number of consecutive columns with the same samples and growing boxes."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -87,45 +80,31 @@ class Dual:
 
 @dataclass(frozen=True)
 class Fit:
-    """Solution of one column, with its certificate.
-
-    Attributes
-    ----------
-    support
-        Indices of the support vectors among the samples, ascending.
-    coef
-        s_i alpha_i of the support vectors. The decision value is coef' K + intercept, positive for
-        the first class.
-    intercept
-        LIBSVM's -rho.
-    objective
-        Dual objective, the sum of the alphas less half of `norm2`.
-    norm2
-        Squared norm of the normal vector in feature space, 1 over the squared margin.
-    violation
-        KKT violation over all samples, from a recomputed gradient.
-    gap
-        Duality gap relative to the primal objective.
-    steps, seconds
-        Steps and time of the solver.
-    converged
-        Whether the violation is at most the tolerance.
-    outside
-        Decision values of the samples that the column does not train on, in the order of the
-        samples; None where they were not computed on the way.
-    """
+    """Solution of one column, with its certificate."""
 
     support: Indices
+    """Indices of the support vectors among the samples, ascending."""
     coef: Floats
+    """s_i alpha_i of the support vectors. The decision value is coef' K + intercept, positive for
+    the first class."""
     intercept: float
+    """LIBSVM's -rho."""
     objective: float
+    """Dual objective, the sum of the alphas less half of `norm2`."""
     norm2: float
+    """Squared norm of the normal vector in feature space, 1 over the squared margin."""
     violation: float
+    """KKT violation over all samples, from a recomputed gradient."""
     gap: float
+    """Duality gap relative to the primal objective."""
     steps: int
     seconds: float
+    """Steps and time of the solver."""
     converged: bool
+    """Whether the violation is at most the tolerance."""
     outside: Floats | None = None
+    """Decision values of the samples that the column does not train on, in the order of the
+    samples; None where they were not computed on the way."""
 
 
 def most_steps(n: int) -> int:

@@ -43,23 +43,16 @@ class Panel(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """A linear combination of some columns of a matrix, wanted at some rows: K[rows, columns] coef.
-
-    Attributes
-    ----------
-    rows, columns
-        Samples, each once, (a,) and (b,).
-    coef
-        Coefficients of one or several combinations, (b, k). In float32, blocks of float32 entries
-        are multiplied in it, and added up in float64.
-    ends
-        Where groups of combinations end that have their coefficients at columns of their own.
-    """
+    """A combination of some columns of a matrix, wanted at some rows: K[rows, columns] coef."""
 
     rows: Indices
     columns: Indices
+    """Samples, each once, (a,) and (b,)."""
     coef: Floats
+    """Coefficients of one or several combinations, (b, k). In float32, blocks of float32 entries
+    are multiplied in it, and added up in float64."""
     ends: tuple[int, ...] = ()
+    """Where groups of combinations end that have their coefficients at columns of their own."""
 
     @property
     def entries(self) -> int:

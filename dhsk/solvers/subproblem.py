@@ -29,63 +29,42 @@ that. Measured on two classes of recipes against the rest: 0.7 of the steps; 0.8
 
 @dataclass(frozen=True, eq=False)
 class SetTask:
-    """Subproblems of a pair on a working set, and samples that may join it.
-
-    Attributes
-    ----------
-    number
-        Identifies the pair.
-    source
-        Matrix.
-    samples
-        Samples of the set, and then those nearest to it, among those of the source, (m,).
-    dual
-        Problems of all these samples.
-    b
-        Coefficients of the set's samples to begin with, (columns, size).
-    largest
-        Most samples of the set.
-    single
-        Whether entries in float32 will do.
-    """
+    """Subproblems of a pair on a working set, and samples that may join it."""
 
     number: int
+    """Identifies the pair."""
     source: Source
+    """Matrix."""
     samples: Indices
+    """Samples of the set, and then those nearest to it, among those of the source, (m,)."""
     dual: Dual
+    """Problems of all these samples."""
     b: Floats
+    """Coefficients of the set's samples to begin with, (columns, size)."""
     largest: int
+    """Most samples of the set."""
     single: bool = False
+    """Whether entries in float32 will do."""
 
 
 @dataclass(frozen=True, eq=False)
 class SetSolution:
-    """Solution of the subproblems of a pair, of a `SetTask` or in a round.
-
-    Attributes
-    ----------
-    number
-        That of the task.
-    inside
-        Places of the set's samples among those of the task, with those that have joined; in a round
-        among those of the pair.
-    b, f
-        Coefficients and gradients of all samples of the task, (columns, m).
-    work
-        Steps and seconds, (2, columns).
-    finished
-        Whether these are solutions, and not only as near to them as a task gets.
-    single
-        Whether entries were computed in float32.
-    """
+    """Solution of the subproblems of a pair, of a `SetTask` or in a round."""
 
     number: int
+    """That of the task."""
     inside: Indices
+    """Places of the set's samples among those of the task, with those that have joined; in a round
+    among those of the pair."""
     b: Floats
     f: Floats
+    """Coefficients and gradients of all samples of the task, (columns, m)."""
     work: Floats
+    """Steps and seconds, (2, columns)."""
     finished: bool
+    """Whether these are solutions, and not only as near to them as a task gets."""
     single: bool = False
+    """Whether entries were computed in float32."""
 
 
 def solve_on_set(task: SetTask, columns: list[int], tol: float) -> SetSolution:

@@ -92,33 +92,7 @@ MAX_ROUNDS: Final = 500
 
 
 class WorkingSet(PairState):
-    """State of the problems of a pair: coefficients, gradients where they are known, and the set.
-
-    Attributes
-    ----------
-    b, f
-        Coefficients and gradients, (columns, n). Of the columns that are left, coefficients outside
-        of the set are 0, and gradients are known for `members` and `rows`.
-    work
-        Steps and seconds of the columns, (2, columns).
-    members
-        Samples of the set, ascending.
-    ring
-        Samples nearest to those of the set, ascending, which join it if they are violators.
-    single
-        Whether entries in float32 will do for the problems on the set.
-    solved
-        Whether the problems are solved on the set, and not only begun.
-    rows
-        Samples to look at next, ascending.
-    left
-        Columns that are not solved.
-    ended
-        Whether no column is left, or none can be improved, or all are `for_others`.
-    for_others
-        Whether other solvers must go on: the support vectors do not fit, or are so many that the
-        whole matrix costs less.
-    """
+    """State of a pair's problems: coefficients, gradients where they are known, and the set."""
 
     ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "work", "members", "ring", "rows", "_doubt")
 
@@ -139,12 +113,20 @@ class WorkingSet(PairState):
         self.pair = pair
         self.b = np.zeros(dual.shape)
         self.f = np.broadcast_to(dual.sign, dual.shape).copy()
+        """Gradients, as coefficients (columns, n). Of the columns that are left, coefficients
+        outside of the set are 0, and gradients are known for `members` and `rows`."""
         self.work = np.zeros((2, len(self.b)))
+        """Steps and seconds of the columns, (2, columns)."""
         self.left = [c for c in range(len(self.b)) if not dual.trivial(c)]
+        """Columns that are not solved."""
         self.ended, self.for_others = not self.left, False
+        """Whether no column is left, or none can be improved, or all are `for_others`: the support
+        vectors do not fit, or are so many that the whole matrix costs less."""
         self.violation = 0.0 if self.ended else math.inf
         self.single = tol / 2 >= SINGLE_TOLERANCE
+        """Whether entries in float32 will do for the problems on the set."""
         self.solved, self._moved = False, True
+        """Whether the problems are solved on the set, and not only begun."""
         self._rounds = self._repeats = 0
         self._doubt = np.full(dual.shape[1], _UNKNOWN, np.uint8)
         self._tol, self._entry, self._largest, self._leave = tol, entry, largest, leave
@@ -153,11 +135,14 @@ class WorkingSet(PairState):
         first = min(FIRST, max(LEAST, n // FIRST_SHARE), largest)
         self._stages = _stages(dual, self._used, first, n // LAST_SHARE if leave < math.inf else n)
         self.members = self._stages.pop(0)
+        """Samples of the set, ascending."""
         # Whether support vectors are to be foreseen; samples and support vectors of a stage.
         self._foresees = leave < math.inf and len(self._stages) > 0
         self._seen: tuple[int, int] | None = None
         self.ring = self.members[:0]
+        """Samples nearest to those of the set, ascending, which join it if they are violators."""
         self.rows = self._stages.pop(0) if self._stages else self.members
+        """Samples to look at next, ascending."""
 
     @property
     def columns(self) -> Indices:

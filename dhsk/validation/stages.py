@@ -153,17 +153,7 @@ class Finalist:
 
 @dataclass(eq=False)
 class Stages:
-    """Runs a grid stage by stage.
-
-    Attributes
-    ----------
-    tried
-        Results so far.
-    stages
-        What each stage of a search tried.
-    ended
-        Why the search ended; empty without one.
-    """
+    """Runs a grid stage by stage."""
 
     engine: Engine
     square: Square
@@ -176,8 +166,11 @@ class Stages:
 
     def __post_init__(self) -> None:
         self.tried: list[TriedKernel] = []
+        """Results so far."""
         self.stages: list[SearchStage] = []
+        """What each stage of a search tried."""
         self.ended = ""
+        """Why the search ended; empty without one."""
         self._kernels: dict[str, Kernel] = {}
 
     def run(self, wanted: Wanted) -> None:
