@@ -63,21 +63,27 @@ _ROUNDING: Final = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class ColumnProofs:
+    """Certificates of all columns, (J,) each."""
+
+    objective: Floats
+    """Objective."""
+    gradient_norm: Floats
+    """Norm of its gradient."""
+    relative: Floats
+    """Gradient norm relative to that at 0; below the tolerance at convergence."""
+    gap: Floats
+    """Upper bound on the suboptimality: half the squared gradient norm, by strong convexity."""
+    converged: NDArray[np.bool_]
+    """Whether the tolerance was reached."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(ColumnProofs):
     """Coefficients of all columns, with their certificates."""
 
     coef: Floats
     """w, and b last, (width + 1, J)."""
-    objective: Floats
-    """Objective, (J,)."""
-    gradient_norm: Floats
-    """Norm of its gradient, (J,)."""
-    relative: Floats
-    """Gradient norm relative to that at 0, (J,); below the tolerance at convergence."""
-    gap: Floats
-    """Upper bound on the suboptimality, (J,)."""
-    converged: NDArray[np.bool_]
-    """Whether the tolerance was reached, (J,)."""
     newton: int
     """Newton steps."""
     passes: int

@@ -4,29 +4,19 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_expit, softmax
 
 from dhsk.arrays import ROWS, SUPPORT, Floats, Indices, Rows, blocks
 from dhsk.errors import InputError
+from dhsk.linear.newton import ColumnProofs
 from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
 from dhsk.solvers.problems import MultiClass
 
 
 @dataclass(frozen=True, eq=False)
-class LowRankCertificates:
+class LowRankCertificates(ColumnProofs):
     """Certificates of the solutions; arrays are (J,), one entry a column."""
 
-    objective: Floats
-    """Objective."""
-    gradient_norm: Floats
-    """Norm of its gradient."""
-    relative: Floats
-    """Gradient norm relative to that at 0."""
-    gap: Floats
-    """Upper bound on the suboptimality: half the squared gradient norm, by strong convexity."""
-    converged: NDArray[np.bool_]
-    """Whether the tolerance was reached."""
     loss: str
     """Name of the loss."""
     C: float

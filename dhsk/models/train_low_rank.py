@@ -1,6 +1,6 @@
 """Training of a low-rank classifier: features first, then all columns together."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.newton import (
+    ColumnProofs,
     Newton,
     Solution,
     curvature_bytes,
@@ -210,16 +211,17 @@ class _Solver:
         return factors + curvature_bytes(Z, n_columns)
 
 
-_OF_COLUMNS: Final = ("coef", "objective", "gradient_norm", "relative", "gap", "converged")
-"""Arrays of a `Solution`, with an entry for each column."""
+_PROOFS: Final = tuple(field.name for field in fields(ColumnProofs))
 
 
 def _joined(parts: list[Solution]) -> Solution:
     """Join the solutions of consecutive columns."""
+    arrays = {
+        name: np.concatenate([getattr(part, name) for part in parts], axis=-1)
+        for name in ("coef", *_PROOFS)
+    }
     return Solution(
-        **{
-            name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in _OF_COLUMNS
-        },
+        **arrays,
         newton=max(part.newton for part in parts),
         passes=sum(part.passes for part in parts),
         stopped=any(part.stopped for part in parts),
@@ -243,7 +245,7 @@ def _model(
         coef=coef,
         intercepts=solution.coef[-1],
         certificates=LowRankCertificates(
-            **{name: getattr(solution, name) for name in _OF_COLUMNS if name != "coef"},
+            **{name: getattr(solution, name) for name in _PROOFS},
             loss=how.loss,
             C=problem.C,
             tol=problem.tol,
