@@ -1,7 +1,7 @@
 """Summary of single samples for the report: errors, ROC curves, a map by kernel PCA."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ def examine(found: OutOfFold, values: Values, source: Square) -> Examined:
             for k, margin in wrong
         ),
         curves=() if sides is None else _curves(true, sides, labels),
-        map=_map(_SeenSamples(samples, true, guess), values, _most_mapped(source)),
+        map=_map((samples, true, guess), values, _most_mapped(source)),
     )
 
 
@@ -113,16 +113,11 @@ def _curves(true: Indices, sides: Floats, labels: Sequence[Any]) -> tuple[RocCur
     return tuple(found)
 
 
-class _SeenSamples(NamedTuple):
-    """Samples that were held out, and numbers of their classes, (n,) each."""
+def _map(seen: tuple[Indices, Indices, Indices], values: Values, most: int) -> SampleMap | None:
+    """Two leading components of kernel PCA on some of the samples; None for fewer than three.
 
-    samples: Indices
-    true: Indices
-    guess: Indices
-
-
-def _map(seen: _SeenSamples, values: Values, most: int) -> SampleMap | None:
-    """Two leading components of kernel PCA on some of the samples; None for fewer than three."""
+    `seen` are those that were held out, and numbers of their true and predicted classes.
+    """
     samples, true, guess = seen
     order = np.unique(samples, return_index=True)[1]  # ascending, each once
     order = order[_chosen(len(order), most)]
