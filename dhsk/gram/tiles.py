@@ -131,17 +131,7 @@ class HeldTiles(SourceOfTiles):
 
     Later passes have the same strips of the same bits, so results do not depend on the memory. The
     groups that came first are kept: to drop the oldest would keep none until it is needed again.
-
-    Parameters
-    ----------
-    source
-        Source of the tiles, in this process.
-    tiling
-        Partition into tiles.
-    itemsize
-        Bytes of an entry.
-    room
-        Bytes that may be kept.
+    Entries have `itemsize` bytes each, and `room` bytes may be kept, in this process.
     """
 
     def __init__(self, source: SourceOfTiles, tiling: Tiling, itemsize: int, room: int) -> None:

@@ -74,21 +74,8 @@ def block_size(n: int, itemsize: int, room: int) -> int:
 class BlockDescent:
     """State of (K + D) B = Y: solutions, residuals, and how many blocks were solved.
 
-    It depends on the arguments and on the number of blocks alone, so that a run that is restored
-    from `entry` ends with the same bits.
-
-    Parameters
-    ----------
-    source
-        Positive semi-definite matrix K.
-    Y
-        Right-hand sides, (N, k).
-    shift
-        Diagonal of D, positive, (N, 1).
-    size
-        Samples of a block, at most.
-    executor
-        Runs the factorisation.
+    It depends on the arguments, see `solve_in_blocks`, and on the number of blocks alone, so that a
+    run that is restored from `entry` ends with the same bits. The shift is a column, (N, 1).
     """
 
     ARRAYS: ClassVar = ("B", "R", "unseen", "indefinite")

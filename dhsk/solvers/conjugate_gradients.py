@@ -27,18 +27,8 @@ class ConjugateGradients:
 
     Each product serves all active columns. Norms of residuals are weighted by 1/D. Without a
     preconditioner D itself is one. The state depends on the arguments and on the number of products
-    alone, so that a run that is restored from `entry` ends with the same bits.
-
-    Parameters
-    ----------
-    multiply
-        Product with K + D.
-    Y
-        Right-hand sides, (N, k).
-    shift
-        Diagonal of D, positive, (N, 1).
-    preconditioner
-        P; None for D.
+    alone, so that a run that is restored from `entry` ends with the same bits. `multiply` gives
+    products with K + D; `shift` is the diagonal of D, (N, 1).
     """
 
     ARRAYS: ClassVar[tuple[str, ...]] = ("B", "R", "P", "active", "inner", "indefinite")

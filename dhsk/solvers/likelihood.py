@@ -172,12 +172,8 @@ def estimated_likelihood(
 
     Parameters
     ----------
-    source
-        K.
-    noise
-        Variance of the noise.
-    Y
-        Targets, (N, k).
+    source, noise, Y
+        As for `exact_likelihood`.
     probes
         At least two.
     preconditioner
