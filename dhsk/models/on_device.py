@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -37,24 +37,18 @@ def most_whole(device: Device, itemsize: int) -> int:
     return math.isqrt(int(_WHOLE * device.room()) // itemsize)
 
 
+@dataclass(eq=False)
 class RowsOnDevice:
-    """Rows in memory, (n, dim), which are copied to a device once, at their first use.
+    """Rows in memory, (n, dim), which are copied to a device once, at their first use."""
 
-    Parameters
-    ----------
-    kernel
-        The kernel.
-    rows
-        Checked rows, dense; they are not written while this lives.
-    exact
-        Whether the values of equal rows, and of a row with itself, are exact; else they are off by
-        rounding like any others.
-    """
-
-    def __init__(self, kernel: Kernel, rows: NDArray[Any], *, exact: bool) -> None:
-        self._kernel, self._rows, self._exact = kernel, rows, exact
-        self._apart = True
-        self._prepared: tuple[Any, Any, Any] | None = None
+    kernel: Kernel
+    rows: NDArray[Any]
+    """Checked rows, dense; they are not written while this lives."""
+    exact: bool
+    """Whether the values of equal rows, and of a row with itself, are exact; else they are off by
+    rounding like any others."""
+    _apart: bool = field(default=True, init=False)
+    _prepared: tuple[Any, Any, Any] | None = field(default=None, init=False)
 
     def pays(self, entries: int) -> bool:
         """Whether a device computes and sums so many values sooner than all cores."""
@@ -71,21 +65,21 @@ class RowsOnDevice:
         with device.turn():
             rows = self._put(device).take(device, members)
             block_from_device(device, one, rows, rows, values)
-        self._kernel.make_symmetric(values)
+        self.kernel.make_symmetric(values)
         out[...] = values
         return True
 
     def whole(self, samples: Indices) -> WholeOnDevice | None:
         """Matrix of some rows that stays on a device; None if it is no gain, or does not fit."""
         k = len(samples)
-        found = self._used(k * k, self._rows.itemsize * k)
-        if found is None or k > most_whole(found[0], self._rows.itemsize):
+        found = self._used(k * k, self.rows.itemsize * k)
+        if found is None or k > most_whole(found[0], self.rows.itemsize):
             return None
         device, one = found
 
         def values() -> DeviceArray:
             rows = self._put(device).take(device, samples)
-            K = device.xp.empty((k, k), self._rows.dtype)
+            K = device.xp.empty((k, k), self.rows.dtype)
             for _, part, own in values_on_device(
                 device, [one], rows, rows, K.dtype, same=self._apart
             ):
@@ -112,7 +106,7 @@ class RowsOnDevice:
 
         None if a device would not compute it sooner.
         """
-        n, k = len(self._rows), V.shape[1]
+        n, k = len(self.rows), V.shape[1]
         found = self._used(n * n // 2, 16 * n * k)
         if found is None:
             return None
@@ -139,14 +133,14 @@ class RowsOnDevice:
     def _used(self, entries: int, copied: int) -> tuple[Device, DevicePass] | None:
         """Device of the code in progress and how it makes values, if it makes so many sooner."""
         device = current_device()
-        if device is None or not pays_on(device, entries, self._rows.shape[1], copied):
+        if device is None or not pays_on(device, entries, self.rows.shape[1], copied):
             return None
-        one = self._kernel.device_pass(self._rows.dtype)
+        one = self.kernel.device_pass(self.rows.dtype)
         return None if one is None else (device, one)
 
     def _put(self, device: Device) -> DeviceRows:
         if self._prepared is None:
-            rows, norms2, marks = self._kernel.prepared(self._rows, distinct=not self._exact)
+            rows, norms2, marks = self.kernel.prepared(self.rows, distinct=not self.exact)
             norms2 = norms2.astype(rows.dtype, copy=False)
             self._apart = marks is None or are_apart([marks])
             self._prepared = read_only(rows), read_only(norms2), marks

@@ -76,8 +76,9 @@ class Placed:
         yield from self._matrix(own).map(_first_column, ())
 
     def _matrix(self, basis: Basis, root: Floats | None = None) -> FeatureMatrix:
+        dtype = np.dtype(self.dtype)
         return FeatureMatrix(
-            self.source, self.n, self.executor, dtype=self.dtype, basis=basis, root=root
+            self.source, self.n, self.executor, dtype=dtype, basis=basis, root=root
         )
 
 

@@ -8,7 +8,7 @@ back: copying features would take longer than computing them. Rejected: futures 
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -172,57 +172,38 @@ def _bytes_of(rows: Any) -> int:
     return int(rows.data.nbytes + rows.indices.nbytes if hasattr(rows, "indptr") else rows.nbytes)
 
 
+@dataclass(eq=False)
 class FeatureMatrix:
-    """Features Z of all samples, (N, k), which passes read from memory or compute.
+    """Features Z of all samples, (N, k), which passes read from memory or compute."""
 
-    Parameters
-    ----------
-    spans
-        Begins a pass.
-    n
-        Number of samples.
-    executor
-        Runs passes.
-    dtype
-        Type of the spans' values.
-    basis
-        Basis of computed features; None for features in memory.
-    root
-        R, (k, r), float64, if Z = K R with the values K of the basis; None if the spans' values
-        are Z.
-    values
-        Z, (N, k), if it is in memory.
-    """
+    spans: SpanSource
+    """Begins a pass."""
+    n: int
+    """Number of samples."""
+    executor: Executor
+    """Runs passes."""
+    _: KW_ONLY
+    dtype: "np.dtype[Any]"
+    """Type of the spans' values."""
+    basis: Basis | None = None
+    """Basis of computed features; None for features in memory."""
+    root: Floats | None = None
+    """R, (k, r), float64, if Z = K R with the values K of the basis; None if those are Z."""
+    values: NDArray[Any] | None = None
+    """Z, (N, k), if it is in memory."""
 
-    def __init__(
-        self,
-        spans: SpanSource,
-        n: int,
-        executor: Executor,
-        *,
-        dtype: str,
-        basis: Basis | None = None,
-        root: Floats | None = None,
-        values: NDArray[Any] | None = None,
-    ) -> None:
-        self.n = n
-        self.values = values
-        self.dtype = np.dtype(dtype)
-        self.root = root
-        across = values if basis is None else basis.landmarks.T
+    def __post_init__(self) -> None:
+        across = self.values if self.basis is None else self.basis.landmarks.T
         assert across is not None  # one of both is given
         self.inner = int(across.shape[1])
-        self.width = self.inner if root is None else root.shape[1]
-        self._spans = spans
-        self._executor = executor
-        self._own_basis = basis
-        self._basis = None if basis is None else executor.share(basis)
+        self.width = self.inner if self.root is None else self.root.shape[1]
+        self._shared = None if self.basis is None else self.executor.share(self.basis)
 
     @classmethod
     def in_memory(cls, values: NDArray[Any], executor: Executor) -> "FeatureMatrix":
         """Features in memory, (N, k); passes must run on threads of this process."""
-        dtype = values.dtype.name
-        return cls(of_features(values), len(values), executor, dtype=dtype, values=values)
+        spans = of_features(values)
+        return cls(spans, len(values), executor, dtype=values.dtype, values=values)
 
     def map(
         self, function: Callable[..., Any], along: Sequence[NDArray[Any]], *shared: Any
@@ -233,17 +214,17 @@ class FeatureMatrix:
         function must be importable by name. Where a device computes the blocks, all arrays are on
         it, which numpy's functions take; what is returned is copied back.
         """
-        ready = self._executor.share(shared)
+        ready = self.executor.share(shared)
         tasks = (
-            (function, span, self._basis, tuple(array[part] for array in along), ready)
-            for part, span in self._spans()
+            (function, span, self._shared, tuple(array[part] for array in along), ready)
+            for part, span in self.spans()
         )
-        yield from self._executor.run(_of_span, tasks, ordered=True)
+        yield from self.executor.run(_of_span, tasks, ordered=True)
 
     def after(self, first: int) -> "FeatureMatrix":
         """The same features, of which passes read the spans from sample `first` on."""
-        rest, spans = copy(self), self._spans
-        rest._spans = lambda: (own for own in spans() if own[0].start >= first)
+        rest, spans = copy(self), self.spans
+        rest.spans = lambda: (own for own in spans() if own[0].start >= first)
         return rest
 
     def whole(
@@ -259,7 +240,7 @@ class FeatureMatrix:
         assert self.values is not None
         span = InMemoryFeatures(self.values)
         tasks = ((function, span, None, along, shared) for shared in calls)
-        yield from self._executor.run(_of_span, tasks, ordered=True)
+        yield from self.executor.run(_of_span, tasks, ordered=True)
 
     def into(self, V: Floats) -> Floats:
         """Coefficients of the spans' values, for coefficients V of the features, (width + 1, J).
@@ -277,10 +258,10 @@ class FeatureMatrix:
         found = np.empty((len(chosen), self.width), self.dtype)
         root = None if self.root is None else self.root.astype(self.dtype)
         done = 0
-        for part, span in self._spans():
+        for part, span in self.spans():
             inside = chosen[(chosen >= part.start) & (chosen < part.stop)] - part.start
             if len(inside):
-                values = span.take(inside, self._own_basis)
+                values = span.take(inside, self.basis)
                 into = slice(done, done + len(inside))
                 found[into] = values if root is None else values @ root
                 done = into.stop

@@ -154,7 +154,7 @@ def solved_from_rows(threads: Threads) -> Solution:
     kernel = dhsk.HeatKernel.at_scale(64, 1.0)
     landmarks = rows[::20]
     root = inverse_root(kernel.of_rows(landmarks))
-    Z = FeatureMatrix(of_rows(rows), len(rows), threads, dtype="float64",
+    Z = FeatureMatrix(of_rows(rows), len(rows), threads, dtype=rows.dtype,
                       basis=Basis(kernel, landmarks), root=root)  # fmt: skip
     return newton(Z, y, one_vs_rest(10, 1.0), HINGE).solve()
 

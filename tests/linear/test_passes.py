@@ -158,7 +158,7 @@ def test_factors_of_computed_features_keep_their_small_components(
     root = inverse_root(kernel.of_rows(landmarks))
     assert np.linalg.norm(root, 2) > 50  # twice, to squares that are off by some 1e-6 of 500
     Z = FeatureMatrix(of_rows(rows), len(rows), Threads(1),
-                      dtype="float32", basis=Basis(kernel, landmarks), root=root)  # fmt: skip
+                      dtype=rows.dtype, basis=Basis(kernel, landmarks), root=root)  # fmt: skip
     one, loss = Columns(np.array([1]), np.array([0]), np.array([100.0])), HINGE
     factors, V = Factors(one), np.zeros((Z.width + 1, 1))
     factors.compute(Z, Targets(y, np.ones((len(y), 1), np.float32)), V, one, loss, 10**9)
