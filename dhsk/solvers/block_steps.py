@@ -81,33 +81,7 @@ _SPREAD: Final = 0.6180339887498949  # golden ratio: any first samples are sprea
 
 
 class BlockState(PairState):
-    """State of a problem on some samples of a source.
-
-    Attributes
-    ----------
-    problem, members
-        The problem, and its samples among those of the source, (n,).
-    b, f
-        Coefficients and gradients, (n,); of samples that are not active those of an earlier step.
-    active
-        Samples whose gradients are known, ascending.
-    pending
-        Changes of coefficients since the gradients of other samples were known, (n,).
-    recent
-        Samples of the last block.
-    exact_b, exact_f
-        Coefficients and gradients when these were last computed from the matrix itself, (n,).
-    begun, fresh, ended
-        Whether the gradients are known, are those of no step, and whether the problem is solved.
-    computed
-        How often gradients have been computed from the matrix itself.
-    outer, best, since
-        Violation when all samples were looked at; the smallest one since, and steps after it.
-    steps, entries
-        Steps of two samples, and entries of columns computed, so far.
-    open, most_open
-        Fewest and most samples so far that violate the conditions.
-    """
+    """State of a problem on some samples of a source."""
 
     ARRAYS: ClassVar[tuple[str, ...]] = (
         "b", "f", "active", "pending", "recent", "exact_b", "exact_f",
@@ -121,13 +95,25 @@ class BlockState(PairState):
         self, problem: BoxProblem, members: Indices, b: Floats, f: Floats | None = None
     ) -> None:
         self.problem, self.members = problem, members
+        """The problem, and its samples among those of the source, (n,)."""
         self.b, self.f = b.copy(), problem.linear.copy() if f is None else f.copy()
+        """Coefficients and gradients, (n,); of samples that are not active those of an earlier
+        step."""
         self.active, self.recent = np.arange(len(b)), np.zeros(0, np.intp)
+        """Samples whose gradients are known, ascending, and samples of the last block."""
         self.pending, self.exact_b, self.exact_f = np.zeros((3, len(b)))
+        """Changes of coefficients since the gradients of other samples were known, (n,); and
+        coefficients and gradients when these were last computed from the matrix itself, (n,)."""
         self.begun, self.fresh, self.ended = False, False, False
+        """Whether the gradients are known, are those of no step, and whether it is solved."""
         self.knows_gradients = f is not None or not b.any()
-        self.computed = self.since = self.steps = self.entries = self.open = self.most_open = 0
-        self.outer = self.best = np.inf
+        self.outer, self.best, self.since = np.inf, np.inf, 0
+        """Violation when all samples were looked at; the smallest one since, and steps after it."""
+        self.computed = self.steps = self.entries = 0
+        """How often gradients were computed from the matrix itself; steps of two samples, and
+        entries of columns computed, so far."""
+        self.open = self.most_open = 0
+        """Fewest and most samples so far that violate the conditions."""
 
     @property
     def looks_at_all(self) -> bool:
