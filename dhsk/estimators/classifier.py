@@ -25,6 +25,7 @@ from dhsk.estimators.saving import is_of, read_by_other
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import GaussianKernel, Kernel, kernel_from_spec
+from dhsk.models.doubts import doubt_of_totals
 from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_any, save_model
 from dhsk.models.low_rank import LowRankModel
@@ -209,6 +210,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             _refuse_large(samples, row_map)
             warn(complaint, ConvergenceWarning)
         doubt = self._doubt(model, sample_weights)
+        if doubt is None and self.sphere_map is None:  # one that was asked for is meant
+            doubt = doubt_of_totals(samples, row_map, y, sample_weights)
         if doubt is not None:
             warn(doubt)
         return self

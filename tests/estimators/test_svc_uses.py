@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from distributed import Client
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_selection import RFE
@@ -33,6 +34,49 @@ def digits(k: int, n: int = 300) -> tuple[Any, Any]:
 def heat(**options: Any) -> dhsk.HeatSVC:
     """An estimator that solves to the end."""
     return dhsk.HeatSVC(2.0, 0.5, **{"tol": 1e-9} | options)
+
+
+def sizes() -> tuple[Any, Any]:
+    """Five lengths that grow with the size of a sample alone, and two classes of sizes."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(200) % 2)
+    size = np.exp(rng.normal(0, 0.12, 200) + 0.35 * y)[:, None]
+    return np.array([2, 5, 3, 8, 4]) * size * np.exp(rng.normal(0, 0.05, (200, 5))), y
+
+
+def warned(fit: Any) -> list[str]:
+    """Warnings of a call."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        fit()
+    return [str(one.message) for one in seen]
+
+
+@pytest.mark.parametrize(
+    "model", [dhsk.HeatSVC(), dhsk.NystromSVC(n_components=20, random_state=0)], ids=["svc", "rank"]
+)
+def test_classes_of_sizes_are_told(model: Any, tmp_path: Path) -> None:
+    """Where the map forgets all that tells them apart; a map that was asked for is meant."""
+    X, y = sizes()
+    (said,) = warned(lambda: model.fit(X, y))
+    assert said.startswith("the sums of rows alone tell the classes apart better than all that")
+    assert re.search(r"0\.9\d of 200 samples are right, against 0\.[45]\d", said)
+    np.save(tmp_path / "x.npy", X)
+    labels = np.where(y == 1, "large", "small")
+    assert warned(lambda: model.fit_samples(str(tmp_path / "x.npy"), labels)) == [said]
+    for other in ({"sphere_map": "hyperspherical"}, {"sphere_map": "scaled", "kernel": "gaussian"}):
+        assert warned(lambda own=other: clone(model).set_params(**own).fit(X, y)) == []
+    assert cross_val_score(dhsk.HeatSVC(sphere_map="scaled"), X, y).mean() > 0.85
+
+
+@pytest.mark.parametrize("load", [load_iris, load_breast_cancer, load_digits])
+def test_totals_beside_proportions_that_tell_as_much_are_no_news(load: Any) -> None:
+    """Of iris the totals separate a class, and so do proportions; of random labels neither does."""
+    X, y = load(return_X_y=True)
+    shuffled = np.random.default_rng(0).permutation(y)
+    for labels in (y, shuffled):
+        said = warned(lambda own=labels: dhsk.HeatSVC().fit(X, own))
+        assert not [one for one in said if "sums of rows" in one]
 
 
 # As a part of scikit-learn
