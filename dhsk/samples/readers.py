@@ -51,6 +51,17 @@ _BY_OTHERS: Final = {
 }  # fmt: skip
 """What reads tables of other programs."""
 
+_LOADED: Final = "save it as CSV, in R load(FILE); write.csv(OBJECT, 'STEM.csv')"
+
+_OTHER_WAYS: Final = {
+    ".rds": "save it as CSV, in R write.csv(readRDS(FILE), 'STEM.csv')",  # with the samples' names
+    ".rdata": _LOADED, ".rda": _LOADED,
+    ".biom": "write a table: biom convert -i FILE -o STEM.tsv --to-tsv",
+    ".qza": "take out what is in it: qiime tools export --input-path FILE --output-path STEM, or "
+    "unzip FILE; and of a .biom write a table: biom convert --to-tsv",
+}  # fmt: skip
+"""How other programs write what they have as tables."""
+
 _SHOWN: Final = 4
 """Largest number of suffixes of a format in a message."""
 
@@ -186,7 +197,7 @@ def is_name_of_file(path: Place) -> bool:
 
     The path may have a key, FILE:KEY.
     """
-    known = {*_BY_SUFFIX, *_BY_OTHERS, ".gz", ".rds"}
+    known = {*_BY_SUFFIX, *_BY_OTHERS, *_OTHER_WAYS, ".gz"}
     return any(suffix.lower().partition(":")[0] in known for suffix in path.suffixes[-1:])
 
 
@@ -207,8 +218,8 @@ def refuse_unknown(origin: Origin, what: str, formats: Iterable[Format]) -> NoRe
         sheets = "; sheet_name=NAME takes another sheet, skiprows=N leaves N lines above" * excel
         own = f"{reader}({str(origin.path)!r}).to_csv('{stem}.csv', index=False)"
         way = f"; save it as CSV{' UTF-8, in Excel or' * excel} with {own}{sheets}"
-    elif origin.suffix == ".rds":
-        way = f"; save it as CSV, in R write.csv(readRDS(FILE), '{stem}.csv', row.names=FALSE)"
+    elif origin.suffix in _OTHER_WAYS:
+        way = f"; {_OTHER_WAYS[origin.suffix].replace('STEM', stem)}"
     raise InputError(
         f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): {what} are "
         f"read from {known}, and folders of .txt{way}"

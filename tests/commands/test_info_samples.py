@@ -157,8 +157,15 @@ def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
         assert err.startswith("dhsk: t.xlsx is in an unknown format (.xlsx): samples are read from")
         assert "in Excel or with pandas.read_excel('t.xlsx').to_csv('t.csv', index=False); " in err
         assert "sheet_name=NAME takes another sheet" in err
-    Path("t.rds").write_bytes(b"x")
-    assert "write.csv(readRDS(FILE), 't.csv', row.names=FALSE)" in run("info", "t.rds")[2]
+    for end, way in (
+        ("rds", "in R write.csv(readRDS(FILE), 't.csv')\n"),
+        ("RData", "in R load(FILE); write.csv(OBJECT, 't.csv')\n"),
+        ("rda", "in R load(FILE); write.csv(OBJECT, 't.csv')\n"),
+        ("biom", "biom convert -i FILE -o t.tsv --to-tsv\n"),
+        ("qza", "qiime tools export --input-path FILE --output-path t, or unzip FILE"),
+    ):
+        Path(f"t.{end}").write_bytes(b"x")
+        assert way in run("info", f"t.{end}")[2], end
     Path("t.model").write_bytes(b"x")
     err = run("info", "t.model")[2]
     assert "t.model is no dhsk model" in err
