@@ -60,8 +60,10 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
             values = np.array(lists, np.float64).T
         elif label is not None and not (found.written or found.odd or found.gaps):
             alone = True
-            rows += [("features", "none: labels or predictions, of other samples")]
-        options = "".join(f" --drop-column {quoted(name)}" for name in found.dropped)
+            none = "words, to be made numbers; or" if found.categories else "none:"
+            rows += [("features", f"{none} labels or predictions, of other samples")]
+        out = () if alone else found.dropped
+        options = "".join(f" --drop-column {quoted(name)}" for name in out)
     elif found.text is None:
         values = rows_of_lists(columns[text])
     untold = found.text is not None and usual_id([found.ids or ""]) is not None

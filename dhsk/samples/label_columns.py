@@ -30,8 +30,8 @@ _MOST_CLASSES: Final = 10
 def labels_of(columns: Mapping[str, list[Any]]) -> list[str]:
     """Columns that may hold the labels: those of a usual name, then words, then few numbers.
 
-    Before words the last column goes, if no other has two numbers. Of several the last is the
-    likelier. Where most columns of numbers have few, they may be counts.
+    Before words the last column goes, if no other has two numbers, and after them one called group.
+    Of several the last is the likelier. Where most columns of numbers have few, they may be counts.
     """
     found = usual_labels(columns)
     sizes = {name: n_classes(values) for name, values in columns.items()}
@@ -44,6 +44,7 @@ def labels_of(columns: Mapping[str, list[Any]]) -> list[str]:
     least |= {name: _LEAST_OF_LAST for name in [*columns][-1:] if sizes[name] == 2}
     likely = [name for name in several if _second_size(columns[name]) >= least[name]]
     found += reversed(likely or several)
+    found += [name for name in numbers if is_group(name)]
     few = [name for name in numbers if sizes[name] <= _MOST_CLASSES]
     if 2 * len(few) > sum(map(are_numbers, columns.values())):
         few = numbers if len(numbers) == 1 else two if two == [*columns][:1] else []
@@ -55,6 +56,11 @@ def usual_labels(columns: Iterable[str]) -> list[str]:
     """Columns that are called as labels are, the likeliest first."""
     names = list(columns)
     return [name for usual in _OF_LABELS for name in names if name.lower() == usual]
+
+
+def is_group(name: str) -> bool:
+    """Whether a column is called as groups that are compared are, as well as those of samples."""
+    return name.lower() == "group"
 
 
 def n_classes(values: list[Any]) -> int:

@@ -36,6 +36,7 @@ from dhsk.samples.kinds import (
 )
 from dhsk.samples.label_columns import (
     FEWEST_MEASURED,
+    is_group,
     is_measured,
     labels_of,
     n_classes,
@@ -116,6 +117,8 @@ class Roles:
         told = {*written, *dates, *called, ids, *usual_labels(own)}
         odd = {k: cells for k in own if k not in told and (cells := odd_in(more[k]))}
         none = {text, vector, ids, *called, *texts, *written, *dates, *dummies_in(columns), *odd}
+        compared = (k for k in called if is_group(k) and len({*map(str, more[k])}) < FEWEST_GROUPS)
+        none -= {*compared}
         labels = labels_of({k: v for k, v in more.items() if k not in none})
         classes = {name: columns[name] for name in called if name != group}
         labels += [name for name in labels_of(classes) if name not in labels]

@@ -476,3 +476,32 @@ def test_what_a_search_refuses_is_told(run: Any, inside: None) -> None:
         out = run("info", name)[1]
         assert "gaps     rows without label: leave them out first\n" in out
         assert "empty    1 of the 40 texts looked at: leave them out first\n" in out
+
+
+@pytest.mark.parametrize(("name", "kinds"), [("group", ["ill", "well"]), ("Group", [0, 1])])
+def test_groups_that_are_compared_come_before_a_rare_taxon(
+    run: Any, inside: None, name: str, kinds: list[Any]
+) -> None:
+    """Counts of few values are no likelier labels, wherever the column stands."""
+    rng = np.random.default_rng(0)
+    taxa = {f"sp{k}": rng.poisson(40.0, 60) for k in range(4)} | {"sp4": rng.poisson(1.2, 60)}
+    groups = {name: [kinds[k % 2] for k in range(60)]}
+    for columns in (taxa | groups, groups | taxa):
+        pd.DataFrame(columns, [f"S{k}" for k in range(60)]).to_csv("t.csv")
+        out = run("info", "t.csv")[1]
+        assert f"labels   perhaps {name} (or sp4)\n" in out
+        assert f"next:   dhsk cv t.csv --labels t.csv:{name} --out found\n" in out
+
+
+def test_words_alone_are_made_numbers(run: Any, inside: None) -> None:
+    """As a questionnaire; or they are labels, and then of no columns of the samples."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.choice(["low", "mid", "high"], (60, 3)), columns=list("pqr"))
+    table.assign(outcome=["ill", "well"] * 30).to_csv("w.csv", index=False)
+    out = run("info", "w.csv")[1]
+    assert "features  words, to be made numbers; or labels or predictions, of other" in out
+    line, cv = out.splitlines()[-2:]
+    assert cv == "or:     dhsk cv SAMPLES --labels w.csv:outcome --out found"
+    exec(line[8:].split(" in Python")[0], {"pandas": pd})
+    out = run("info", "w_numbers.csv")[1]
+    assert "next:   dhsk cv w_numbers.csv --labels w_numbers.csv:outcome --out found\n" in out
