@@ -44,6 +44,7 @@ from dhsk.samples.label_columns import (
 )
 from dhsk.samples.memory import LONG, MOST_KINDS
 from dhsk.samples.names import listed, shown
+from dhsk.samples.numbering import FEWEST_ROWS
 from dhsk.samples.tables import HEAD, RUN, TEXT_FIELD, Table, usual_id
 
 _MOST_VALUES: Final = 100_000
@@ -57,6 +58,9 @@ _ID: Final = re.compile(r"((^|[\W_])(id|no|nr|number|index|key)|[a-z]I[dD])$")
 
 _LEAST_PRESENT: Final = 0.05
 """Share of values up to which a column is left out: means in place of the others say little."""
+
+_LONG: Final = 100_000
+"""Least number of a patient's record, or of another file, that is taken for one by its values."""
 
 _SAID: Final = 3
 """Most columns that may hold the labels, in a description."""
@@ -126,6 +130,8 @@ class Roles:
             labels, group = [group], None
         elif text and group and group.lower() == "subject":
             group = next((name for name in called if name != group), None)
+        if len(next(iter(more.values()))) == number:  # else other rows may have other classes
+            labels = [k for k in labels if len({*map(str, present_of(more[k]))}) > 1]
         if group is None and labels and not text:
             none.add(labels[0])
             several = (k for k in own if k not in none)
@@ -199,6 +205,13 @@ class Roles:
             return []
         return [name for name in self.numbers if len(set(map(str, self.more[name]))) == 1]
 
+    @property
+    def single(self) -> list[str]:
+        """Columns that would be labels, but have one class in all rows."""
+        words = [k for k in self.dropped if not is_numeric(self.more[k][0])]
+        names = dict.fromkeys([*usual_labels(self.columns), *words])
+        return [k for k in names if len({*map(str, present_of(self.more[k]))}) == 1]
+
     @cached_value
     def numbers(self) -> list[str]:
         """Columns that are features as they are."""
@@ -231,6 +244,8 @@ class Roles:
             others = ", ".join(self.labels[1:_SAID])
             kind = ", numbers: a regression, in Python" if self.measured else ""
             yield "labels", f"perhaps {self.label}{kind}{f' (or {others})' if others else ''}"
+        elif len(single := self.single) == 1:
+            yield "labels", f"none: {single[0]} has one class, and labels need two"
         if self.ids:
             yield "ids", self.ids
         if self.group:
@@ -317,7 +332,7 @@ def _ids_of(columns: Mapping[str, list[Any]], own: Sequence[str]) -> str | None:
         k for k in differing if not any(is_numeric(v) or is_measurement(v) for v in columns[k])
     )
     numbered = (k for k, v in columns.items() if _numbers_samples(k, v, is_first=k == first))
-    return next(texts, None) or next(numbered, None)
+    return next(texts, None) or next(numbered, None) or _of_records(columns)
 
 
 def _numbers_samples(name: str, values: list[Any], *, is_first: bool) -> bool:
@@ -331,6 +346,22 @@ def _numbers_samples(name: str, values: list[Any], *, is_first: bool) -> bool:
     runs = (found[first : first + RUN] for first in range(0, len(found), RUN))
     in_turn = all(other - one == 1 for run in runs for one, other in pairwise(run))
     return _ID.search(name) is not None or (is_first and (counted or in_turn))
+
+
+def _of_records(columns: Mapping[str, list[Any]]) -> str | None:
+    """The only column of long numbers that all differ, beside fractions, as those of patients.
+
+    They have as many digits, and do not all end in 0, as prices do.
+    """
+    found = {k: list(map(number_of, v)) for k, v in columns.items() if are_numbers(v)}
+    whole = {k: v for k, v in found.items() if not any(value % 1 for value in v)}
+    long = [
+        k for k, v in whole.items()
+        if min(v) >= _LONG and len(str(int(min(v)))) == len(str(int(max(v))))
+        and len(v) >= FEWEST_ROWS and _all_differ(columns[k]) and any(value % 10 for value in v)
+        and not usual_labels([k])
+    ]  # fmt: skip
+    return long[0] if len(long) == 1 and len(whole) < len(found) else None
 
 
 def _all_differ(values: list[Any]) -> bool:

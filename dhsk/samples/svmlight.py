@@ -128,7 +128,9 @@ def _describe(origin: Origin) -> SamplesFile:
     if not (classes % 1).any():
         return replace(found, rows=rows)
     read = f"X, y = sklearn.datasets.load_svmlight_file({str(origin.path)!r})"
-    fit = f"{read}; dhsk.HeatKernelRidge(alpha=0.1).fit(X, y) in Python"
+    folds = "cv=sklearn.model_selection.KFold(5, shuffle=True, random_state=0)"
+    score = f"cross_val_score(dhsk.HeatKernelRidge(alpha=0.1), X, y, {folds}).mean()"
+    fit = f"{read}; print('R2', sklearn.model_selection.{score}) in Python"
     return replace(found, rows=rows, python=[fit])
 
 

@@ -467,7 +467,11 @@ def test_what_a_search_refuses_is_told(run: Any, inside: None) -> None:
     table = pd.DataFrame(rng.random((40, 3)), columns=["a", "b", "c"]).assign(y=["u", "v"] * 20)
     table.loc[3, "b"] = np.inf
     table.to_csv("x.csv", index=False)
-    assert "infinite  b: refused, leave empty what is missing\n" in run("info", "x.csv")[1]
+    out = run("info", "x.csv")[1]
+    assert "infinite  b: refused, leave empty what is missing\n" in out
+    assert "dhsk cv" not in out
+    exec(out.splitlines()[-1][8:].split(" in Python")[0])
+    assert "next:   dhsk cv x_finite.csv " in run("info", "x_finite.csv")[1]
     texts = pd.DataFrame({"text": some_texts(40), "label": ["u", "v"] * 20})
     texts.loc[4, "text"], texts.loc[7, "label"] = None, None
     texts.to_csv("t.csv", index=False)
@@ -505,3 +509,30 @@ def test_words_alone_are_made_numbers(run: Any, inside: None) -> None:
     exec(line[8:].split(" in Python")[0], {"pandas": pd})
     out = run("info", "w_numbers.csv")[1]
     assert "next:   dhsk cv w_numbers.csv --labels w_numbers.csv:outcome --out found\n" in out
+
+
+@pytest.mark.parametrize("kind", ["ill", 1])
+def test_one_class_is_no_labels(run: Any, inside: None, kind: Any) -> None:
+    """A search of it is refused, and was proposed."""
+    x = np.random.default_rng(0).random((60, 3))
+    pd.DataFrame(x, columns=list("abc")).assign(label=kind).to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    assert "none: label has one class, and labels need two" in out
+    assert "--labels LABELS" in out
+
+
+def test_numbers_of_records_name_the_samples(run: Any, inside: None) -> None:
+    """Of patients, which are long and all differ; prices and counts are none."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((100, 3)), columns=list("abc")).assign(y=["u", "v"] * 50)
+    numbers = rng.choice(np.arange(4_000_000, 9_000_000), 100, replace=False)
+    for name, values, ids in (
+        ("MRN", numbers, True),
+        ("price", numbers // 10 * 10, False),
+        ("reads", numbers // rng.choice([1, 10], 100), False),
+    ):
+        table.assign(**{name: values}).to_csv("t.csv", index=False)
+        out = run("info", "t.csv")[1]
+        assert (f"  ids      {name}\n" in out) == ids
+        assert (f"--id-column {name} --out found" in out) == ids
+        assert ("of all: scale" in out) != ids

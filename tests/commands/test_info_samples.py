@@ -240,8 +240,8 @@ def test_signed_values_come_with_kernels_that_take_them(run: Any, here: None) ->
             assert code == DONE, err
 
 
-def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> None:
-    """A target of many values is no classes; the lines run as they are printed."""
+def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None, capsys: Any) -> None:
+    """A target of many values is no classes; the lines run as printed, and print a score."""
     x = np.random.default_rng(0).random((60, 3))
     frame = pd.DataFrame(x, columns=list("abc")).assign(
         id=range(60), site="x", place=list("uvw") * 20, target=x.sum(axis=1)
@@ -250,7 +250,7 @@ def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> N
     out = run("info", "words.csv")[1]
     assert "words    place: left out, but pandas.get_dummies(table, columns=['place'])" in out
     *_, encode, ridge = out.splitlines()
-    assert "; dhsk.Heat" not in ridge  # columns are scaled first
+    assert "(dhsk.Heat" not in ridge  # columns are scaled first
     exec(ridge[8:].removesuffix(" in Python"), {"pandas": pd, "dhsk": dhsk, "sklearn": sklearn})
     line, then = encode[8:].split(" in Python, then ")
     exec(line, {"pandas": pd})
@@ -263,19 +263,23 @@ def test_numbers_to_predict_come_with_lines_of_python(run: Any, here: None) -> N
         out = run("info", name)[1]
         assert "labels   perhaps target, numbers: a regression, in Python" in out
         *_, ridge, directions = out.splitlines()
-        assert "Scaler(), dhsk.HeatGaussianProcessRegressor(kernel='gaussian')).fit(" in ridge
-        assert "dhsk.HeatGaussianProcessRegressor(sphere_map='projective')).fit(" in directions
+        assert "Scaler(), dhsk.HeatGaussianProcessRegressor(kernel='gaussian')), table" in ridge
+        assert "dhsk.HeatGaussianProcessRegressor(sphere_map='projective')), table" in directions
         for line in (ridge, directions):
             code = line[8:].removesuffix(" in Python")
             exec(code, {"pandas": pd, "dhsk": dhsk, "sklearn": sklearn})
+            assert float(capsys.readouterr().out.removeprefix("R2 ")) > 0.5
+    frame.drop(columns="id").assign(patient=np.arange(60) // 4).to_csv("t.csv", index=False)
+    out = run("info", "t.csv")[1]
+    assert "cv=sklearn.model_selection.GroupKFold(5), groups=table['patient']).mean())" in out
     counts = pd.DataFrame(np.random.default_rng(0).poisson(3.0, (60, 4)), columns=list("abcd"))
     counts = counts.assign(target=x.sum(axis=1))
     for times, model in ((1, "GaussianProcessRegressor()"), (40, "KernelRidge(alpha=0.1)")):
         pd.concat([counts] * times).to_csv("c.csv", index=False)
-        assert f"; dhsk.Heat{model}.fit(" in run("info", "c.csv")[1]
+        assert f"score(dhsk.Heat{model}, table" in run("info", "c.csv")[1]
     pd.concat([frame] * 40).to_csv("t.csv", index=False)
     ridge = run("info", "t.csv")[1].splitlines()[-2]
-    assert "dhsk.HeatKernelRidge(alpha=0.1, kernel='gaussian')).fit(" in ridge
+    assert "dhsk.HeatKernelRidge(alpha=0.1, kernel='gaussian')), table" in ridge
 
 
 def test_a_warning_is_printed_once(run: Any, here: None) -> None:
