@@ -55,6 +55,7 @@ from dhsk.models.archive import was_written_here
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, bytes_below, remove_scratch
 from dhsk.samples import Samples
+from dhsk.samples.distances import warn_of_distances
 from dhsk.samples.gaps import GappedSamples, warn_of_codes
 from dhsk.samples.looks import first_rows
 from dhsk.samples.variance import width_of
@@ -141,6 +142,7 @@ def train(
     opened = open_samples_of(samples, table, labels)
     if not opened.is_sparse:
         warn_of_codes(first_rows(opened), opened)
+        warn_of_distances(opened)
     name_by_looks(kernel, mapping, opened)
     searched = has_no_time(kernel)
     y = read_labels_of(opened, label_source(labels, samples), table)

@@ -1,5 +1,6 @@
 """What columns of a table seem to hold, by their names and first rows."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -7,10 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from dhsk.arrays import Floats
 from dhsk.errors import InputError
+from dhsk.samples.distances import DISTANCES, are_distances
 from dhsk.samples.format import SHOWN, SamplesFile, value_notes
 from dhsk.samples.gaps import codes_in
 from dhsk.samples.kinds import (
+    are_features,
     is_gap,
     is_word_for_none,
     names_features,
@@ -19,7 +23,7 @@ from dhsk.samples.kinds import (
 )
 from dhsk.samples.looks import are_compositions, seems
 from dhsk.samples.molecules import letters_in
-from dhsk.samples.names import listed
+from dhsk.samples.names import listed, shown
 from dhsk.samples.roles import Roles
 from dhsk.samples.tables import Table, usual_id
 from dhsk.systems import quoted
@@ -49,12 +53,9 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         *found.rows(),
         *letters,
     ]
-    seen = f"features by the name {table.names[0]}: samples must be rows, so transpose the table"
-    if label is None and text is None and names_features(table.names[0]):
-        rows.append(("each row", seen))
     options, values, alone = ways, None, False
     if text is None:
-        rows += found.rows_of_features()
+        rows += [*_orientation(table, found), *found.rows_of_features()]
         if found.numbers and not found.gaps:
             lists = [list(map(number_of, columns[name])) for name in found.numbers]
             values = np.array(lists, np.float64).T
@@ -70,9 +71,10 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
     untold = untold or found.ids == table.index
     if not (found.ids is None or alone or untold):
         options = f" --id-column {quoted(found.ids)}{options}"
-    rows += [] if values is None else value_notes(values, found.numbers if text is None else None)
-    if text is None and (codes := codes_in(found.values, found.measures)):
-        rows.append(("codes", f"{codes}: if these stand for gaps, leave them empty"))
+    if text is None:
+        rows += _notes_of(table, found, number, values)
+    elif values is not None:
+        rows += value_notes(values, None)
     seem = "gaps" if found.gaps and text is None else None if values is None else seems(values)
     named = quoted(path if text in (None, own_text) else f"{path}:{text}")
     labels = "LABELS" if label is None else quoted(f"{path}:{label}")
@@ -90,12 +92,42 @@ def describe_table(words: str, table: Table, number: int, own_text: str = "") ->
         described = replace(described, python=_regression(table, found, number, counts=counts))
     if text is not None or not (line := _as_it_is_read(table, found)):
         return described
-    if ".T.to_csv" in line:
-        return replace(described, python=[line, *described.following])
-    if found.unlabelled or found.written or found.odd or found.order < 0 or found.infinite:
+    first = found.unlabelled or found.written or found.odd or found.order < 0 or found.infinite
+    if first or ".T.to_csv" in line:
         return replace(described, python=[line])
     # First with words as columns of 0 and 1, as a table without them may tell far less.
     return replace(described, python=[line, *described.following])
+
+
+def _orientation(table: Table, found: Roles) -> list[tuple[str, str]]:
+    by = _of_features(table, found)
+    seen = f"features by the {by}: samples must be rows, so transpose the table"
+    return [("each row", seen)] if by else []
+
+
+def _notes_of(
+    table: Table, found: Roles, number: int, values: Floats | None
+) -> list[tuple[str, str]]:
+    """What the columns of numbers seem to hold."""
+    notes = [] if values is None else value_notes(values, found.numbers)
+    if _hold_distances(table, found, number):
+        notes = [("values", f"it seems, {DISTANCES}")]
+    codes = codes_in(found.values, found.measures)
+    said = f"{codes}: if these stand for gaps, leave them empty"
+    return [*notes, *([("codes", said)] if codes else [])]
+
+
+def _hold_distances(table: Table, found: Roles, number: int) -> bool:
+    """Whether a square table seems to hold distances, by its first rows."""
+    if len(found.measures) != number:
+        return False
+    head, measures = table.head(), {*found.measures}
+    lists = [
+        [math.nan if is_gap(v) else number_of(v) for v in head[k]]
+        for k in found.columns
+        if k in measures
+    ]
+    return are_distances(np.array(lists, np.float64).T)
 
 
 def _letters_of(texts: Sequence[Any]) -> tuple[list[tuple[str, str]], str]:
@@ -124,13 +156,35 @@ def _as_it_is_read(table: Table, found: Roles) -> str | None:
         new, both = f"{stem}_finite.csv", "[float('inf'), -float('inf')], float('nan')"
         read = f"{table.in_pandas()}.replace({both}).to_csv('{new}'{index}) {_in_python()}"
         return f"{read}, then dhsk info {quoted(new)}"
+    if _of_features(table, found) and not found.odd:
+        return _transposed(table, found)
     line = _as_numbers(table, found)
     if line:
         return f"{line} {_in_python()}, then dhsk info {quoted(_numbers_file(table))}"
-    if found.label is None and names_features(table.names[0]):
-        read = table.in_pandas(*([] if table.index else ["index_col=0"]))
-        return f"{read}.T.to_csv('{stem}_samples.csv') {_in_python()}"
     return None
+
+
+def _of_features(table: Table, found: Roles) -> str:
+    """By what rows seem to be features, in words; empty where they do not, or have labels.
+
+    Beside them a table of taxa may have their taxonomy, which is no label.
+    """
+    first = table.names[0]
+    if found.label not in (None, first) and not names_features(str(found.label)):
+        return ""
+    if names_features(first):
+        return f"name {first}"
+    values = found.more[first]
+    return f"names of rows, as {shown(str(values[0]))}" if are_features(values) else ""
+
+
+def _transposed(table: Table, found: Roles) -> str:
+    """Line of Python that writes a table with its samples as rows, without columns of words."""
+    others = [name for name in found.own if name not in (table.names[0], *found.gaps)]
+    kept = f".drop(columns={others!r})" if others else ""
+    read = table.in_pandas(*([] if table.index else ["index_col=0"]))
+    stem = table.origin.path.name.partition(".")[0]
+    return f"{read}{kept}.T.to_csv('{stem}_samples.csv') {_in_python()}"
 
 
 def _in_python() -> str:

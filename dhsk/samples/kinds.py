@@ -1,6 +1,7 @@
 """What a value of a table is, or a column: a gap, a number and how it is written, or groups."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -30,6 +31,16 @@ _OF_FEATURES: Final = frozenset(
     }
 )  # fmt: skip
 """Names of the first column where rows are features, in lower case, without # and _."""
+
+_FEATURE: Final = re.compile(
+    r"((z?otu|[zs]?asv|denovo)[ _.-]?\d+|[kdpcofgs]__.*|(bacteria|archaea)[;|].*"
+    r"|ens[a-z]{0,6}[gtp]\d{11}(\.\d+)?|cg\d{8}|\d+(_[asx])?_at)",
+    re.IGNORECASE,
+)
+"""What taxa, genes and probes are called, and samples are not."""
+
+_MOST_OF_FEATURES: Final = 0.8
+"""Least share of rows with such a name where rows are features."""
 
 FEWEST_GROUPS: Final = 10
 """Least number of groups, two in each of five folds; columns of fewer may hold the labels."""
@@ -90,6 +101,12 @@ def groups_left_out(samples: Samples, labels: Sequence[int]) -> tuple[str, list[
 def names_features(name: str) -> bool:
     """Whether the first column seems to name features, so that samples are columns."""
     return name.lower().replace("_", " ").strip("# ") in _OF_FEATURES
+
+
+def are_features(values: Sequence[Any]) -> bool:
+    """Whether values that name rows seem to be those of taxa, genes or probes."""
+    found = sum(_FEATURE.fullmatch(str(value).strip()) is not None for value in values)
+    return found > 1 and found >= _MOST_OF_FEATURES * len(values)
 
 
 def how_written(values: list[Any], delimiter: str) -> str | None:

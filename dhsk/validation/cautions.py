@@ -7,6 +7,7 @@ import numpy as np
 from dhsk.errors import warn
 from dhsk.samples import Samples
 from dhsk.samples.dates import warn_of_order
+from dhsk.samples.distances import warn_of_distances
 from dhsk.samples.gaps import warn_of_codes
 from dhsk.samples.kinds import groups_left_out
 from dhsk.samples.looks import first_rows, warn_of_copied_labels, warn_of_repeated
@@ -35,6 +36,7 @@ def look_at(square: Square, grid: Grid) -> None:
         warn_of_copied_labels(square, grid.y)
         if not square.is_sparse:
             warn_of_codes(first_rows(square), square)
+            warn_of_distances(square)
         ordered = all(train.max() < test.min() for train, test in grid.folds)
         warn_of_order(square, ordered=ordered)
         _warn_of_divided_groups(square, grid)

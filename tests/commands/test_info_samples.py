@@ -380,9 +380,24 @@ def test_tables_with_samples_in_columns_are_told(run: Any, here: None) -> None:
     Path("otu.tsv").write_text(f"# Constructed from biom file\n{body}")
     out = run("info", "otu.tsv")[1]
     assert "each row  features by the name #OTU ID: samples must be rows" in out
-    *_, line, command = out.splitlines()
+    *_, line = out.splitlines()
     exec(line[8:].removesuffix(" in Python"), {"pandas": pd})
-    assert command == "or:     dhsk cv otu.tsv --labels LABELS --id-column '#OTU ID' --out found"
+    assert "dhsk cv" not in out  # of taxa as samples
+    table["taxonomy"] = ["k__Bacteria; p__Firmicutes", "k__Bacteria; p__Proteobacteria"] * 6
+    table.to_csv("biom.tsv", sep="\t")
+    out = run("info", "biom.tsv")[1]
+    exec(out.splitlines()[-1][8:].removesuffix(" in Python"))
+    turned = pd.read_csv("biom_samples.csv", index_col=0)
+    assert (turned.shape, set(turned.dtypes)) == ((30, 12), {np.dtype("int64")})
+    plain = table.drop(columns="taxonomy")
+    for name, is_said in (
+        ("OTU{}", True), ("ASV_{}", True), ("ENSG000001000{:02}", True), ("16{:02}_s_at", True),
+        ("d__Bacteria;p__{}", True), ("S{}", False), ("P{}_at_home", False), ("sp{}", False),
+    ):  # fmt: skip
+        plain.set_axis([name.format(k) for k in range(12)]).to_csv("r.csv")  # as write.csv of R
+        out = run("info", "r.csv")[1]
+        assert ("each row  features by the names of rows, as" in out) == is_said, name
+        assert (".T.to_csv('r_samples.csv') in Python" in out) == is_said, name
     Path("y.txt").write_text("a\nb\n" * 15)
     words = ("--labels", "y.txt", "--kernel", "linear", "--C", 1, "--folds", 2, "--out", "found")
     code, _, err = run("cv", "otu.tsv", "--id-column", "#OTU ID", *words)
