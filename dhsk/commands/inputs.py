@@ -159,7 +159,7 @@ def labels_of_test(test: str, source: str, labels: str | None) -> str | None:
 
     Warns of a test by the samples themselves.
     """
-    if test == source or _is_same_file(Path(test), source):
+    if test == source or is_same_file(Path(test), source):
         warn(
             f"--test {test} has the samples that the model is trained on: its score says nothing "
             "of new ones, as that of the folds does"
@@ -186,7 +186,7 @@ def check_out(
         raise InputError(f"the folder {folder} for --out does not exist: create it")
     check_writable(folder)
     for whole in map(str, filter(None, inputs)):
-        if any(_is_same_file(out, path) for path in (whole, *(file for file, _ in _splits(whole)))):
+        if any(is_same_file(out, path) for path in (whole, *(file for file, _ in _splits(whole)))):
             raise InputError(f"--out {out} is the input {whole} and would replace it: name another")
     if not out.exists():
         return
@@ -199,7 +199,7 @@ def check_out(
         click.echo(f"dhsk: --out {out} is {what}, which will be replaced", err=True)
 
 
-def _is_same_file(out: Place, path: str) -> bool:
+def is_same_file(out: Place, path: str) -> bool:
     """Whether both paths exist and are the same file."""
     try:
         return out.samefile(path)
@@ -246,7 +246,7 @@ def label_words(source: str) -> str:
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
     """Column of the samples' own table that holds labels or groups, hence no feature; or empty."""
     for file, column in _splits(labels or ""):
-        own = file == source or _is_same_file(Path(file), source)
+        own = file == source or is_same_file(Path(file), source)
         if column and own and file.lower().endswith(OF_COLUMNS):
             return (column,)
     return ()

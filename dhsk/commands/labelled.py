@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from dhsk.arrays import Rows
-from dhsk.commands.inputs import own_label_column, table_at
+from dhsk.commands.inputs import is_same_file, own_label_column, table_at
 from dhsk.commands.reading import Reading
 from dhsk.errors import InputError, warn
 from dhsk.gram import GramMatrix
@@ -19,16 +19,24 @@ from dhsk.samples import Samples
 from dhsk.samples.base import as_read
 from dhsk.samples.csv_tables import TableSamples
 from dhsk.samples.dialect import is_number
+from dhsk.samples.json_lines import JSONL, read_fields
 from dhsk.samples.labels import Labels, labels_of_rows, read_labels
-from dhsk.samples.names import listed
+from dhsk.samples.names import listed, shown
 from dhsk.samples.paths import Origin
-from dhsk.samples.tables import HEAD, Table
+from dhsk.samples.tables import HEAD, Table, TextColumn
+from dhsk.samples.texts import TextSamples
 from dhsk.systems import quoted
 from dhsk.units import counted
 from dhsk.verbosity import Verbosity, verbosity
 
 _FEWEST: Final = 10
 """Least number of different values that name samples."""
+
+_LONG: Final = 80
+"""Mean length of values above which they are texts."""
+
+_BLANKS: Final = 3
+"""Mean number of blanks above which values are texts."""
 
 
 def read_labels_of(
@@ -43,7 +51,7 @@ def read_labels_of(
     n, dim = opened.shape
     others = None
     if samples is not None and not own_label_column(samples.source, labels):
-        others = table_at(Origin.of(labels), table)
+        others = _other_table(samples, labels, table)
         if others is not None and (named := _named(samples, others, table.id_column)) is not None:
             rows = _rows_of(samples, *named, others)
             return labels_of_rows(labels, rows, min_classes=min_classes, header=table.header)
@@ -56,13 +64,33 @@ def read_labels_of(
     if samples is None:
         _say_by_row(labels, table)
     elif others is not None:
+        _refuse_other_rows(samples, others)
         if samples.each_id() is not None:
             _refuse_other_spelling(samples, others)
             _check_others(samples, others, labels)
         else:
-            _refuse_other_rows(samples, others)
             _warn_of_counted(samples, others)
     return found
+
+
+def _other_table(samples: Samples, labels: str, table: Reading) -> Table | None:
+    """Columns, or fields, of a file of labels; None if it has none, or is that of the samples."""
+    origin, own = Origin.of(labels), _table_of(samples)
+    if own is not None and is_same_file(own.origin.path, str(origin.path)):
+        return None
+    return read_fields(origin) if origin.suffix in JSONL else table_at(origin, table)
+
+
+def _table_of(samples: Samples) -> Table | None:
+    """Named columns of the file of samples; None if it has none."""
+    texts = _text_column(samples)
+    return getattr(as_read(samples), "table", None) if texts is None else texts.table
+
+
+def _text_column(samples: Samples) -> TextColumn | None:
+    """Column of the texts that are samples; None if these are none of a table."""
+    read = as_read(samples)
+    return read.text_column if isinstance(read, TextSamples) else None
 
 
 def _say_by_row(labels: str, table: Reading) -> None:
@@ -111,9 +139,9 @@ def weights_of_labels(given: str | None, y: Labels) -> Any:
 def _named(samples: Samples, others: Table, own: str | None) -> tuple[list[str], str] | None:
     """Names of samples, and the column of another table that has them; None if it has none."""
     if samples.each_id() is None:
-        rows: Table | None = getattr(as_read(samples), "table", None)
+        rows = _table_of(samples)
         column = None if rows is None else _shared_names(samples, rows, others)
-        return None if rows is None or column is None else (list(_texts_of(rows, column)), column)
+        return None if rows is None or column is None else (list(rows.written(column)), column)
     column = own if own in others.names else _column_of_names(samples, others)
     if column is None:
         return None
@@ -132,22 +160,24 @@ def _rows_of(samples: Samples, names: list[str], column: str, others: Table) -> 
 
     InputError if a name is not there, or more than once.
     """
-    values, where = list(_texts_of(others, column)), others.origin.path
+    values, where = list(others.written(column)), others.origin.path
     if values == names:
         return list(range(len(names)))
     place: dict[str, int] = {}
     for row, value in enumerate(values):
         if place.setdefault(value, row) != row:
             raise InputError(
-                f"rows {place[value]} and {row} (counted from 0) of {where} are both {value!r} by "
-                f"column {column}, which names the samples of {samples.source}: keep one of each"
+                f"rows {place[value]} and {row} (counted from 0) of {where} are both "
+                f"{shown(value)} by column {column}, which names the samples of "
+                f"{samples.source}: keep one of each"
             )
     absent = [name for name in names if name not in place]
     if absent:
         raise InputError(
-            f"{counted(len(absent), 'sample')} of {samples.source}, the first is {absent[0]!r}, "
-            f"{'have' if len(absent) > 1 else 'has'} no row in {where} by column {column}: add "
-            "what is missing, or leave these samples out"
+            f"{counted(len(absent), 'sample')} of {samples.source}, the first is "
+            f"{shown(absent[0])}, {'have' if len(absent) > 1 else 'has'} no row in {where} by column "
+            f"{column}: add what is missing, or leave these "
+            "samples out"
         )
     if verbosity() >= Verbosity.USUAL:
         more = len(values) - len(names)
@@ -160,8 +190,10 @@ def _check_others(samples: Samples, others: Table, labels: str) -> None:
     """Warn of a column that names others than the samples; refuse one that names a part of them."""
     names = list(_names_of(samples))
     for column in others.names:
-        values = [] if labels.endswith(f":{column}") else list(_texts_of(others, column))
+        values = [] if labels.endswith(f":{column}") else list(others.written(column))
         if len(values) < _FEWEST or _repeats(values) or any(map(is_number, values)):
+            continue
+        if _are_texts(values):
             continue
         where, known = others.origin.path, set(names)
         if _in_another_order(names, values):
@@ -169,16 +201,22 @@ def _check_others(samples: Samples, others: Table, labels: str) -> None:
             raise InputError(
                 f"column {column} of {where} has the names of {len(known & set(values))} of "
                 f"{counted(len(names), 'sample')} of {samples.source}, in another order, and none "
-                f"of the others, such as {absent!r}: write the names alike, or leave that column "
-                "out if labels go row by row"
+                f"of the others, such as {shown(absent)}: write the names alike, or leave that "
+                "column out if labels go row by row"
             )
         if not known & set(values):
             warn(
                 f"no value of column {column} of {where} is the name of a sample of "
-                f"{samples.source} ({values[0]!r}, but {names[0]!r}): they are taken row by row, "
-                "so make sure that both have the same order"
+                f"{samples.source} ({shown(values[0])}, but {shown(names[0])}): they are taken row "
+                "by row, so make sure that both have the same order"
             )
         return
+
+
+def _are_texts(values: list[str]) -> bool:
+    """Whether values are long, or have several blanks, as texts do and names do not."""
+    letters, blanks = (sum(map(count, values)) for count in (len, lambda value: value.count(" ")))
+    return letters > _LONG * len(values) or blanks > _BLANKS * len(values)
 
 
 def _repeats(values: list[str]) -> bool:
@@ -197,7 +235,7 @@ def _refuse_other_spelling(samples: Samples, others: Table) -> None:
     """Refuse names in another order and other capitals, or without zeros that spreadsheets drop."""
     names = list(_names_of(samples))
     for column in others.names:
-        values = list(_texts_of(others, column))
+        values = list(others.written(column))
         numbers = all(map(str.isdecimal, (*names, *values)))
         own, found = ([_bare(name, numbers=numbers) for name in all_] for all_ in (names, values))
         named = len(set(found)) == len(found) and set(own) <= set(found)
@@ -214,8 +252,8 @@ def _refuse_other_spelling(samples: Samples, others: Table) -> None:
                 mend = "alike; R changes them unless check.names = FALSE" if signs else "alike"
             raise InputError(
                 f"column {column} of {others.origin.path} names the samples of {samples.source} "
-                f"with other {what} ({other!r} is {name!r}), in another order: write the names "
-                f"{mend}"
+                f"with other {what} ({shown(other)} is {shown(name)}), in another order: write the "
+                f"names {mend}"
             )
 
 
@@ -228,16 +266,17 @@ def _bare(name: str, *, numbers: bool) -> str:
 
 def _refuse_other_rows(samples: Samples, others: Table) -> None:
     """Refuse a feature that both tables have, with values of its own for each row, otherwise."""
-    rows: Table | None = getattr(as_read(samples), "table", None)
+    rows, texts = _table_of(samples), _text_column(samples)
     for name in [] if rows is None else others.names:
         if rows is None or name not in rows.names:
             continue
-        own, values = list(_texts_of(rows, name)), list(_texts_of(others, name))
+        own, values = list(rows.written(name)), list(others.written(name))
         few = min(len(own), len(values)) < _FEWEST or _repeats(own) or _repeats(values)
         if not few and _has_most(set(own), set(values)) and _in_another_order(own, values):
+            named = f"if it names the samples give --id-column {quoted(name)}, else "
             raise InputError(
                 f"{samples.source} and {others.origin.path} have column {name} in another order: "
-                f"if it names the samples give --id-column {quoted(name)}, else give the labels in "
+                f"{'' if texts is not None and name == texts.column else named}give the labels in "
                 "the order of the samples"
             )
 
@@ -245,7 +284,7 @@ def _refuse_other_rows(samples: Samples, others: Table) -> None:
 def _warn_of_counted(samples: Samples, others: Table) -> None:
     """Warn where the first column counts the rows, but in another order, and samples lack names."""
     name, n = others.names[0], samples.shape[0]
-    values = list(_texts_of(others, name))
+    values = list(others.written(name))
     if not all(map(str.isdecimal, values)):
         return
     numbers = np.array(values, np.float64)
@@ -260,11 +299,13 @@ def _warn_of_counted(samples: Samples, others: Table) -> None:
 
 def _shared_names(samples: Samples, rows: Table, others: Table) -> str | None:
     """Column of two tables, no feature, that seems to name samples that both have; None if none."""
+    texts = _text_column(samples)
+    features = samples.feature_names or () if texts is None else (texts.column,)
     for name in others.names:
-        if name not in rows.names or name in (samples.feature_names or ()):
+        if name not in rows.names or name in features:
             continue
-        own = list(_texts_of(rows, name))
-        values = list(_texts_of(others, name))
+        own = list(rows.written(name))
+        values = list(others.written(name))
         if len(own) >= _FEWEST and _are_names(own, values):
             return name
     return None
@@ -295,10 +336,6 @@ def _names_of(samples: Samples) -> Iterator[str]:
     return samples.each_id() or iter(())
 
 
-def _texts_of(table: Table, column: str) -> Iterator[str]:
-    return map(str, table.values(column))
-
-
 def _has_most(values: Set[str], known: Set[str]) -> bool:
     return 2 * len(values & known) > len(values)
 
@@ -312,18 +349,18 @@ def _column_of_names(samples: Samples, others: Table) -> str | None:
     head = {name: [str(v).strip() for v in values] for name, values in others.head().items()}
     names = list(_names_of(samples))
     for name, values in head.items():
-        if values and values == first[: len(values)] and list(_texts_of(others, name)) == names:
+        if values and values == first[: len(values)] and list(others.written(name)) == names:
             return None
     known = set(names)
     distinct = {name: set(v) for name, v in head.items() if len(set(v)) == len(v)}
     likely = (n for n, v in distinct.items() if _has_most(v, known) or not _are_numbers(v))
     for name in likely:
-        if _are_names(names, list(_texts_of(others, name))):
+        if _are_names(names, list(others.written(name))):
             return name
     if _are_numbers(known) or _repeats(names):
         return None
     shared = (name for name, values in head.items() if _has_most(set(values), known))
-    return next((n for n in shared if _have_repeats(known, list(_texts_of(others, n)))), None)
+    return next((n for n in shared if _have_repeats(known, list(others.written(n)))), None)
 
 
 def _have_repeats(known: Set[str], values: list[str]) -> bool:

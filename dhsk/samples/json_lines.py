@@ -35,6 +35,10 @@ class JsonTable(Table):
                 _refuse_field(self.origin, row, name, tuple(record))
             yield record[name]
 
+    def written(self, name: str) -> Iterator[str]:
+        """Values of a field as text, which lines may lack, see `Table.written`."""
+        return (str(record.get(name)) for record in _records(self.origin))
+
     def in_pandas(self, *options: str) -> str:
         """Call of pandas that reads the file, see `Table.in_pandas`."""
         path = repr(str(self.origin.path))
@@ -50,7 +54,8 @@ class JsonTable(Table):
         return LABEL_FIELD if LABEL_FIELD in self.names else None
 
 
-def _opened(origin: Origin) -> JsonTable:
+def read_fields(origin: Origin) -> JsonTable:
+    """The fields of a file, by its first line."""
     first = next(_records(origin), None)
     if first is None:
         raise InputError(f"{origin.path} is empty: it has no lines")
@@ -89,12 +94,12 @@ def _refuse_field(origin: Origin, row: int, name: str, names: tuple[str, ...]) -
 def _open(origin: Origin, asked: Asked) -> TextColumn:
     if asked.drop_columns:
         asked.refuse_words(origin)
-    return text_column(_opened(origin), asked.id_column)
+    return text_column(read_fields(origin), asked.id_column)
 
 
 def _describe(origin: Origin) -> SamplesFile:
     number = sum(1 for _ in _records(origin))
-    found = describe_table("lines of JSON", _opened(origin), number, TEXT_FIELD)
+    found = describe_table("lines of JSON", read_fields(origin), number, TEXT_FIELD)
     if found.facts["text"] is not None or found.python:
         return found
     path, stem = str(origin.path), origin.path.name.partition(".")[0]
@@ -103,5 +108,5 @@ def _describe(origin: Origin) -> SamplesFile:
 
 
 FORMAT = Format(
-    JSONL, _open, _describe, lambda origin, _: _opened(origin).labels(), has_columns=True
+    JSONL, _open, _describe, lambda origin, _: read_fields(origin).labels(), has_columns=True
 )

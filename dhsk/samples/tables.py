@@ -79,6 +79,10 @@ class Table(ABC):
     def values(self, name: str) -> Iterator[Any]:
         """Values of a column, as Python objects."""
 
+    def written(self, name: str) -> Iterator[str]:
+        """Values of a column as text; that of None for one that is missing."""
+        return map(str, self.values(name))
+
     @abstractmethod
     def in_pandas(self, *options: str) -> str:
         """Call of pandas that reads the file, with some options."""

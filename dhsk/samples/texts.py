@@ -19,6 +19,7 @@ from dhsk.samples.base import Samples, csr_block
 from dhsk.samples.format import Documents
 from dhsk.samples.spectrum import AnyVectorizer
 from dhsk.samples.spill import PART, Spill
+from dhsk.samples.tables import TextColumn
 from dhsk.samples.vectorizer import Vectorizer
 
 PAIR: Final = np.dtype([("term", "i4"), ("count", "i4")])
@@ -61,6 +62,7 @@ class Counts:
         known: Any = {
             "nnz": int(indptr[-1]), "indptr": indptr, "feature_names": terms,
             "vectorizer": vectorizer, "names": documents.ids,
+            "text_column": documents if isinstance(documents, TextColumn) else None,
         }  # fmt: skip
         shape = len(self.starts) - 1, len(terms)
         return TextSamples(documents.source, shape, self, columns, **known)
@@ -96,6 +98,8 @@ class TextSamples(Samples):
     counts: Counts = field(repr=False)
     columns: NDArray[np.int32] = field(repr=False)
     """Feature of each term in the file; negative for one that is left out."""
+    text_column: TextColumn | None = field(default=None, repr=False, kw_only=True)
+    """The column of a table that has the texts; None for those of other files, or in memory."""
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         starts = self.counts.starts

@@ -1,5 +1,6 @@
 """Labels and groups in tables are taken by the names of the samples, where they have names."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -291,3 +292,85 @@ def test_factors_that_are_none(run: Run, given: str, said: str) -> None:
     code, _, err = run(*words.split())
     assert code == BAD_INPUT
     assert said in " ".join(err.split())
+
+
+def write_posts(names: list[str]) -> pd.DataFrame:
+    """Texts n.tsv, n.jsonl and n.parquet; labels in another order, l.tsv and l.jsonl.
+
+    Names are in a column that the words of the texts are called, too.
+    """
+    words = ["the engine and the wheel", "a rocket in orbit"]
+    posts = [f"filename {words[k % 2]} of number{k % 7} " + "and more " * 9 for k in range(40)]
+    posts = [f"{post} {k}" for k, post in enumerate(posts)]
+    table = pd.DataFrame({"filename": names, "group": LABELS, "text": posts})
+    texts, labels = table[["filename", "text"]], table[["filename", "group"]]
+    texts.to_csv("n.tsv", sep="\t", index=False)
+    texts.to_parquet("n.parquet", index=False)
+    texts.to_json("n.jsonl", orient="records", lines=True)
+    mixed = labels.sample(frac=1, random_state=0)
+    mixed.to_csv("l.tsv", sep="\t", index=False)
+    mixed.to_json("l.jsonl", orient="records", lines=True)
+    Path("y.txt").write_text("\n".join(LABELS))
+    return table
+
+
+@pytest.mark.parametrize("samples", ["n.tsv:text", "n.parquet:text", "n.jsonl"])
+@pytest.mark.parametrize("labels", ["l.tsv:group", "l.jsonl:group"])
+def test_texts_share_a_column_of_names(run: Run, samples: str, labels: str) -> None:
+    """Texts of a table have its other columns, though none is called id."""
+    write_posts(NAMES)
+    expected = model(run, f"{samples} --labels y.txt")
+    assert model(run, f"{samples} --labels {labels}") == expected
+    code, out, err = run("predict", "m", samples, "--labels", labels, "--out", "p.csv")
+    assert (code, "40 of 40 labels are right" in out) == (DONE, True), err
+    assert "are taken by column filename" in err
+
+
+def test_lines_of_json_may_lack_a_field(run: Run) -> None:
+    """A field that some lines lack names no samples, but for those that it names."""
+    table = write_posts(NAMES)
+    rows = table[["filename", "group"]].assign(note="new").to_dict("records")
+    for row in rows[3:]:
+        del row["note"]
+    Path("l.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    Path("n.jsonl").write_text(
+        "\n".join(json.dumps({"note": k, "text": text}) for k, text in enumerate(table["text"]))
+    )
+    expected = model(run, "n.jsonl --labels y.txt")
+    assert model(run, "n.jsonl --labels l.jsonl:group") == expected
+
+
+@pytest.mark.parametrize("own", ["", "id"])
+def test_texts_name_no_samples(run: Run, own: str) -> None:
+    """Texts beside labels are no names, but those in another order tell that labels are, too."""
+    table = write_posts(NAMES).drop(columns="filename")
+    texts = table[["text"]]
+    texts = texts.assign(id=[f"p{k}" for k in range(40)]) if own else texts
+    texts.to_csv("n.tsv", sep="\t", index=False)
+    table.to_csv("l.tsv", sep="\t", index=False)
+    words = f"train n.tsv:text --labels l.tsv:group {LINEAR} --out m".split()
+    code, _, err = run(*words)
+    assert (code, "of column text" in err) == (DONE, False), err
+    table.sample(frac=1, random_state=0).to_csv("l.tsv", sep="\t", index=False)
+    code, _, err = run(*words)
+    assert code == BAD_INPUT
+    assert "have column text in another order: give the labels in the order of the samples" in err
+    other = table.assign(text=[f"{text} and so on" for text in table["text"]])
+    other.to_csv("l.tsv", sep="\t", index=False)
+    code, _, err = run(*words)
+    assert (code, "of column text" in err) == (DONE, False), err
+
+
+def test_long_names_are_shortened(run: Run) -> None:
+    """Long names in a warning and in a refusal."""
+    write_samples(NAMES)
+    words = f"train x.csv --id-column SampleID --labels y.csv:status {LINEAR} --out m".split()
+    labels_of([f"{'long' * 15}{k}" for k in range(40)]).drop(columns="age").to_csv("y.csv")
+    code, _, err = run(*words)
+    assert code == DONE
+    assert f"of x.csv ('{('long' * 15)[:37]}...', but 's60')" in err
+    write_samples([f"{'long' * 20}{k}" for k in range(40)])
+    labels_of([f"{'long' * 20}{k}" for k in range(1, 41)]).to_csv("y.csv")
+    code, _, err = run(*words)
+    assert code == BAD_INPUT
+    assert f"the first is '{('long' * 15)[:37]}...', has no row" in err
