@@ -24,6 +24,7 @@ from dhsk.objects.places import Place, bytes_below, size_of
 from dhsk.samples import AnyVectorizer, Spectrum, is_gram_store, vectorizer_of
 from dhsk.samples.paths import Origin
 from dhsk.samples.readers import FORMATS, describe, is_name_of_file, refuse_unknown
+from dhsk.samples.text_folder import NoTextsError
 from dhsk.solvers.problems import WORDS
 from dhsk.systems import quoted
 from dhsk.units import format_bytes
@@ -108,9 +109,7 @@ def _samples(path: Place) -> Description | None:
         return None
     try:
         found = describe(origin)
-    except InputError:
-        if not origin.is_text_folder:
-            raise
+    except NoTextsError:
         return None
     if found is None:
         return None

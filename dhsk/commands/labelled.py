@@ -175,9 +175,8 @@ def _rows_of(samples: Samples, names: list[str], column: str, others: Table) -> 
     if absent:
         raise InputError(
             f"{counted(len(absent), 'sample')} of {samples.source}, the first is "
-            f"{shown(absent[0])}, {'have' if len(absent) > 1 else 'has'} no row in {where} by column "
-            f"{column}: add what is missing, or leave these "
-            "samples out"
+            f"{shown(absent[0])}, {'have' if len(absent) > 1 else 'has'} no row in {where} by "
+            f"column {column}: add what is missing, or leave these samples out"
         )
     if verbosity() >= Verbosity.USUAL:
         more = len(values) - len(names)

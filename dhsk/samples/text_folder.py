@@ -1,20 +1,31 @@
 """Folders of text files, whose subfolders may be the classes."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
+from typing import Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, warn
 from dhsk.samples.format import Asked, Documents, Format, SamplesFile
 from dhsk.samples.names import listed
 from dhsk.samples.paths import Origin, packed, what_it_is
-from dhsk.systems import quoted
+from dhsk.units import counted
 
 TEXT_FILES = packed(".txt")
+
+
+_OF_TEXTS: Final = ("html", "htm", "xml", "md", "text", "asc", "eml")
+"""Other extensions of texts."""
+
+
+class NoTextsError(InputError):
+    """A folder has no texts, nor files that may be some."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,8 @@ class TextFolder(Documents):
     folder: Path
     files: tuple[str, ...]
     """Paths relative to the folder, with slashes."""
+    left_out: tuple[str, ...] = ()
+    """Those of files that are no `.txt`."""
 
     def texts(self) -> Iterator[str]:
         """Yield the content of each file."""
@@ -48,20 +61,65 @@ def open_text_folder(origin: Origin) -> TextFolder:
     assert isinstance(origin.path, Path)
     folder = origin.path
     with origin.reading():
-        named = [path for path in folder.rglob("*") if path.name.lower().endswith(TEXT_FILES)]
-        found = (path.relative_to(folder) for path in named if not path.is_dir())
-        names = [path.as_posix() for path in found if not any(p[0] == "." for p in path.parts)]
+        found = [path for path in folder.rglob("*") if not path.is_dir()]
+        paths = (path.relative_to(folder) for path in found)
+        seen = sorted(p.as_posix() for p in paths if not any(part[0] == "." for part in p.parts))
+    names = [name for name in seen if name.lower().endswith(TEXT_FILES)]
+    others = [name for name in seen if not name.lower().endswith(TEXT_FILES)]
     if not names:
-        raise InputError(
-            f"{folder} is a folder, but a file or a zarr folder is needed, or a folder of .txt "
-            "files, and it has none"
-        )
+        _refuse_none(folder, others)
     odd = next((folder / name for name in names if not (folder / name).is_file()), None)
     if odd is not None:
         raise InputError(
             f"{_readable(str(odd))} {what_it_is(odd)}, but each text is a file: move it away"
         )
-    return TextFolder(str(folder), folder, tuple(sorted(names)))
+    _refuse_lost_classes(folder, names, others)
+    return TextFolder(str(folder), folder, tuple(names), tuple(others))
+
+
+def _refuse_none(folder: Path, others: Sequence[str]) -> NoReturn:
+    """Refuse a folder without texts; if its files may be some, say how to rename them."""
+    said = (
+        f"{folder} is a folder, but a file or a zarr folder is needed, or a folder of .txt "
+        "files, and it has none"
+    )
+    likely = sum(map(_may_be_text, others))
+    if 2 * likely < max(1, len(others)) or any(name.endswith("zarr.json") for name in others):
+        raise NoTextsError(said)
+    raise InputError(
+        f"{said} among {counted(len(others), 'file')} such as {_readable(others[0])} (those of "
+        f"20news-bydate have no extension, those of WebKB .html): {_renaming(folder)}"
+    )
+
+
+def _refuse_lost_classes(folder: Path, names: Sequence[str], others: Sequence[str]) -> None:
+    """Refuse subfolders without a text, if every text is in one: they may be classes."""
+    if not all("/" in name for name in names):
+        return
+    known = {name.partition("/")[0] for name in names}
+    of_lost = [n for n in others if "/" in n and n.partition("/")[0] not in known]
+    if of_lost:
+        lost = sorted({_readable(name.partition("/")[0]) for name in of_lost})
+        raise InputError(
+            f"{folder}: {counted(len(lost), 'subfolder')} ({listed(lost)}) would be left out, as "
+            f"none of {counted(len(of_lost), 'file')} there ends in .txt, such as "
+            f"{_readable(of_lost[0])}: {_renaming(folder)}; else move them away"
+        )
+
+
+def _may_be_text(name: str) -> bool:
+    """Whether a file in a subfolder has no extension, or one of texts."""
+    end = re.search(r"\.(\w{1,8})$", name)
+    plain = end is None or end[1].isdecimal() or end[1].lower() in _OF_TEXTS
+    return "/" in name and plain
+
+
+def _renaming(folder: Path) -> str:
+    """What to do with texts whose files do not end in .txt."""
+    files = f"[*pathlib.Path({str(folder)!r}).rglob('*')]"
+    kept = "f.is_file() and '.txt' not in f.name.lower() and not pathlib.Path(f'{f}.txt').exists()"
+    line = f"import pathlib; [f.rename(f'{{f}}.txt') for f in {files} if {kept}]"
+    return f"if these are texts rename them, in Python {line}"
 
 
 def one_text(origin: Origin) -> TextFolder:
@@ -96,13 +154,25 @@ def _open(origin: Origin, asked: Asked) -> TextFolder:
             f"{origin.path} is a folder of texts, whose ids are their paths: leave out --id-column "
             f"{asked.id_column}"
         )
-    return open_text_folder(origin)
+    found = open_text_folder(origin)
+    if found.left_out:
+        warn(f"{origin.path}: {_left_out(found)}: {_renaming(found.folder)}")
+    return found
+
+
+def _left_out(found: TextFolder) -> str:
+    """Words for files that are no texts, by their names."""
+    number, example = len(found.left_out), _readable(found.left_out[0])
+    return f"{counted(number, 'file')} left out, not ending in .txt, such as {example}"
 
 
 def _describe(origin: Origin) -> SamplesFile:
     """Text files, and the subfolders that are their labels."""
-    name, files = quoted(str(origin.path)), open_text_folder(origin).files
+    found = open_text_folder(origin)
+    name, files = quoted(str(origin.path)), found.files
     rows = [("texts", f"{len(files):,} files")]
+    if found.left_out:
+        rows.append(("others", f"{_left_out(found)}: {_renaming(found.folder)}"))
     if any("/" not in file for file in files):
         return SamplesFile("a folder of texts", rows, name)
     classes = np.unique(folder_labels(origin)).tolist()

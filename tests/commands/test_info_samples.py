@@ -595,3 +595,9 @@ def test_folders_are_described_or_refused_as_what_they_are(run: Any, here: None)
     Path("genomes").mkdir()
     Path("genomes/a.fasta").write_text(">a\nACGT\n")
     assert "genomes is a folder of nothing that is read as one" in run("info", "genomes")[2]
+    for name in ("news/autos/101", "news/space/102"):
+        Path(name).parent.mkdir(parents=True)
+        Path(name).write_text("a post")
+    assert "if these are texts rename them, in Python import pathlib" in run("info", "news")[2]
+    Path("news/autos/101").rename("news/autos/101.txt")
+    assert "1 subfolder (space) would be left out" in run("info", "news")[2]

@@ -1,5 +1,6 @@
 import os
 import pathlib
+import re
 
 import numpy as np
 import pandas as pd
@@ -7,6 +8,8 @@ import pytest
 
 from dhsk.errors import InputError, InputWarning
 from dhsk.samples import open_samples, read_labels, scan
+from dhsk.samples.paths import Origin
+from dhsk.samples.readers import describe
 
 BAD_CSV = {
     "text column": (
@@ -290,3 +293,69 @@ def test_other_first_rows_are_no_titles(tmp_path: pathlib.Path, text: str) -> No
     except InputError as error:
         said = str(error)
     assert "title" not in said
+
+
+@pytest.fixture
+def classes(tmp_path):
+    """Texts of two classes, of which b has files without an extension, too."""
+    for name, numbers, end in (
+        ("a", range(20), ".txt"),
+        ("b", range(5), ".txt"),
+        ("b", range(5, 20), ""),
+    ):
+        (tmp_path / name).mkdir(exist_ok=True)
+        for k in numbers:
+            (tmp_path / name / f"{k}{end}").write_text(f"a red rose {k}")
+    return tmp_path
+
+
+def rename_as_told(message):
+    """Run the line of Python that a message has."""
+    line = re.search(r"in Python (import pathlib; \[.*\])", message)[1]
+    exec(line, {})
+
+
+def test_files_that_are_no_texts_are_told(classes):
+    """With their number, an example and a line that renames them, once for samples and labels."""
+    (classes / "b/.hidden").write_text("")
+    with pytest.warns(
+        InputWarning, match="15 files left out, not ending in .txt, such as b/10: if"
+    ):
+        assert open_samples(classes).shape[0] == 25
+    assert len(read_labels(classes, 25)) == 25
+    told = dict(describe(Origin.of(classes)).rows)["others"]
+    assert told.startswith("15 files left out")
+    (classes / "b/0").write_text("another rose")  # b/0.txt is there
+    rename_as_told(told)
+    with pytest.warns(InputWarning, match="1 file left out"):
+        assert open_samples(classes).shape[0] == 40
+    assert (classes / "b/0").read_text() != (classes / "b/0.txt").read_text()
+
+
+def test_classes_without_a_text_are_refused(classes):
+    """A subfolder that would be left out as a whole is named, but not beside texts of no class."""
+    (classes / "c").mkdir()
+    for k in range(20):
+        (classes / "c" / f"{k}.html").write_text("a white lily")
+    with pytest.raises(InputError, match=r"1 subfolder \(c\) would be .* none of 20 files there"):
+        read_labels(classes, 25)
+    with pytest.raises(InputError, match=r"such as c/0\.html: if these are texts rename") as caught:
+        open_samples(classes)
+    (classes / "of_no_class.txt").write_text("a tulip")
+    with pytest.warns(InputWarning, match="35 files left out"):
+        assert open_samples(classes).shape[0] == 26
+    (classes / "of_no_class.txt").unlink()
+    rename_as_told(str(caught.value))
+    assert set(read_labels(classes, 60)) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("end", ["", ".html"])
+def test_a_folder_whose_texts_have_another_extension(end, tmp_path):
+    """As in 20news-bydate and WebKB."""
+    for name in ("a/1", "b/2", "b/3"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}{end}").write_text("a red rose")
+    with pytest.raises(InputError, match="has none among 3 files such as a/1") as caught:
+        open_samples(tmp_path)
+    rename_as_told(str(caught.value))
+    assert read_labels(tmp_path, 3).tolist() == ["a", "b", "b"]
