@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dhsk.errors import BudgetError
-from dhsk.units import format_bytes
+from dhsk.units import format_bytes, human_seconds
 
 FEW: Final = 5000
 """Number of samples below which all takes seconds: commands start no processes, and searches try
@@ -81,6 +81,11 @@ def rough_seconds(seconds: float) -> str:
             one = {"days": 86400.0, "h": 3600.0, "min": 60.0}[unit]
             return f"about {_rounded(seconds / one):,} {unit}"
     return f"about {_rounded(seconds)} s"
+
+
+def seconds_told(seconds: float) -> str:
+    """Write a prediction that is compared with others: few seconds have their number, too."""
+    return human_seconds(seconds) if seconds < BRIEF_SECONDS else rough_seconds(seconds)
 
 
 def _rounded(value: float) -> int:

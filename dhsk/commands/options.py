@@ -6,7 +6,14 @@ from typing import Any, Final
 
 import click
 
-from dhsk.commands.parameters import CLASS_WEIGHT, PART, WHOLE_NUMBERS, MapParameter, PlaceParameter
+from dhsk.commands.parameters import (
+    CLASS_WEIGHT,
+    PART,
+    WHOLE_NUMBERS,
+    KernelParameter,
+    MapParameter,
+    PlaceParameter,
+)
 from dhsk.commands.table import DATA, FIT, RUN, TableRow, gathered, option, rows_of
 from dhsk.devices import VARIABLE, device
 from dhsk.kernels import NAMED, TIME_SCALES, HeatKernel, Kernel, named_kernel, parameters_of
@@ -185,7 +192,7 @@ def landmarks_in(given: dict[str, Any]) -> dict[str, Any]:
     return {row.name: given[row.name] for row in LANDMARKS if given[row.name] is not None}
 
 
-kernel_row = option("--kernel", group=FIT, type=click.Choice(KERNELS), default="heat", common=True)
+kernel_row = option("--kernel", group=FIT, type=KernelParameter(), default="heat", common=True)
 
 KERNEL: Final = rows_of(
     FIT,

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from dhsk.errors import InputError
-from dhsk.kernels import NAMED
+from dhsk.kernels import NAMED, known_elsewhere
 from dhsk.objects.places import is_url, parse_place
 from dhsk.samples.maps import parse_sphere_map
 from dhsk.units import parse_seconds
@@ -52,6 +52,23 @@ class MapParameter(click.Choice):  # type: ignore[type-arg]  # as `Parsed`
             self.fail(str(error), param, ctx)
 
 
+class KernelParameter(click.Choice):  # type: ignore[type-arg]  # as `Parsed`
+    """One kernel by name."""
+
+    def __init__(self) -> None:
+        super().__init__(NAMED)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Parse, or fail with a usage error."""
+        if value not in NAMED:
+            self.fail(_unknown_kernel(value), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _unknown_kernel(name: str) -> str:
+    return f"{name!r} is not one of {', '.join(NAMED)}{known_elsewhere(name)}"
+
+
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
     """What a function makes of a text, or a usage error that says what the text is not.
 
@@ -85,6 +102,21 @@ def _whole_numbers(text: str) -> list[int]:
 def _lengths(text: str) -> tuple[int, int]:
     first, dash, last = text.partition("-")
     return int(first), int(last if dash else first)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def _longest(text: str) -> int:
+    """The last of lengths such as 2 or 1-2, which begin with 1."""
+    first, dash, last = text.partition("-")
+    if dash and _count(first) != 1:
+        raise ValueError(text)
+    return _count(last if dash else first)
 
 
 def _part(text: str) -> tuple[int, int]:
@@ -129,6 +161,8 @@ WHOLE_NUMBERS = Parsed(
     "whole numbers", _whole_numbers, "a list of whole numbers such as 100,200,300", several=True
 )
 LENGTHS = Parsed("length", _lengths, "a length such as 6, or lengths such as 1-6")
+LONGEST = Parsed("length", _longest, "a number of neighbouring words such as 2, or 1-2")
+TEXTS = Parsed("number", _count, "a number of texts such as 2: shares of texts are not taken")
 CLASS_WEIGHT = Parsed(
     "balanced|class=factor",
     _class_weight,
@@ -169,5 +203,5 @@ class Names(Parsed):
         names: list[str] = super().convert(value, param, ctx)
         for name in names:
             if name not in NAMED:
-                self.fail(f"{name!r} is not one of {', '.join(NAMED)}", param, ctx)
+                self.fail(_unknown_kernel(name), param, ctx)
         return names

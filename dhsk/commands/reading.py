@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import click
 
-from dhsk.commands.parameters import LENGTHS
+from dhsk.commands.parameters import LENGTHS, LONGEST, TEXTS
 from dhsk.commands.table import DATA, gathered, option, rows_of
 from dhsk.samples import AnyVectorizer, Spectrum, Vectorizer
 from dhsk.samples.spectrum import LetterKind
@@ -132,13 +132,13 @@ reading_options = gathered(
         ),
         option(
             "--min-df",
-            type=click.IntRange(1),
+            type=TEXTS,
             default=1,
             help="Of texts: leave out words that are in fewer texts.",
         ),
         option(
             "--ngrams",
-            type=click.IntRange(1),
+            type=LONGEST,
             default=1,
             help="Of texts: count terms of up to this many neighbouring words.",
         ),

@@ -101,14 +101,18 @@ _NAMES_ELSEWHERE: Final = {"rbf": GaussianKernel.name, "poly": PolynomialKernel.
 """Names of scikit-learn, and those of the same kernels here."""
 
 
+def known_elsewhere(name: object) -> str:
+    """What to say of a name of scikit-learn for a kernel, begun with a colon; empty for others."""
+    own = _NAMES_ELSEWHERE.get(str(name))
+    return f": scikit-learn's {name!r} is {own!r} here" if own else ""
+
+
 def named_family(name: object) -> type[Kernel]:
     """Kernel class of a name in `NAMED`; `InputError` for another name."""
     if not isinstance(name, str) or name not in NAMED:
-        own = _NAMES_ELSEWHERE.get(str(name))
-        hint = f": scikit-learn's {name!r} is {own!r} here" if own else ""
         raise InputError(
             f"kernel must be a kernel of dhsk or one of {', '.join(NAMED)}, but it is "
-            f"{name!r}{hint}"
+            f"{name!r}{known_elsewhere(name)}"
         )
     return _FAMILIES[name]
 

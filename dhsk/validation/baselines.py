@@ -22,7 +22,7 @@ import sklearn
 from scipy.sparse import issparse
 
 from dhsk.arrays import stacked
-from dhsk.costs import Cost, rough_seconds
+from dhsk.costs import Cost, seconds_told
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count
@@ -396,4 +396,4 @@ class _Trial:
 
 
 def _too_long(seconds: float, left: float) -> str:
-    return f"takes {rough_seconds(seconds)}, where {rough_seconds(max(left, 0.0))} are left for it"
+    return f"takes {seconds_told(seconds)}, where {seconds_told(max(left, 0.0))} are left for it"

@@ -10,7 +10,7 @@ import pytest
 
 import dhsk
 from dhsk.__main__ import DONE, TOO_BIG
-from dhsk.costs import Cost, rough_seconds
+from dhsk.costs import Cost, rough_seconds, seconds_told
 from dhsk.objects.places import bytes_below, size_of
 
 CV = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", "0.7,1", "--C", "1,10", "--folds", "3")
@@ -47,6 +47,11 @@ def samples(counts: Any, run: Any) -> Any:
 def test_seconds_are_rounded_as_people_do(seconds: float, words: str) -> None:
     """In a unit that gives small numbers."""
     assert rough_seconds(seconds) == words
+
+
+def test_few_seconds_that_are_compared_have_numbers() -> None:
+    """As some seconds of some seconds say nothing."""
+    assert [seconds_told(each) for each in (0.0, 4.2, 43)] == ["0 s", "4.2 s", "about 45 s"]
 
 
 def test_only_long_runs_say_how_to_have_an_answer_sooner() -> None:

@@ -137,10 +137,23 @@ def test_refusals_say_what_to_do(run: Any, posts: None) -> None:
         ("gram", "old.jsonl:body", "--out", "g"): "has no field 'body': its fields are id, group",
         ("gram", "old.jsonl", "--out", "g", "--min-df", 99): "in 99 or more texts: give a smaller",
         ("cv", "old.tsv:text", "--out", "o"): "name the labels with --labels",
+        ("gram", "old.jsonl", "--out", "g", "--min-df", 0.01): "shares of texts are not taken",
+        ("gram", "old.jsonl", "--out", "g", "--min-df", 0): "'0' is not a number of texts such",
+        ("gram", "old.jsonl", "--out", "g", "--ngrams", "2-3"): "neighbouring words such as 2, or",
     }
     for words, sentence in cases.items():
         code, _, err = run(*words)
         assert (code, sentence in " ".join(err.split())) == (BAD_INPUT, True), err
+
+
+def test_lengths_of_terms_from_one_on(run: Any, posts: None) -> None:
+    """As CountVectorizer has them."""
+    for given, out in (("2", "m"), ("1-2", "n")):
+        words = ("--labels", "old.jsonl:group", "--ngrams", given, "--out", out)
+        assert run("train", "old.jsonl", *words)[0] == DONE
+    m, n = (dhsk.HeatSVC.load(name) for name in "mn")
+    assert m.model_.vectorizer == n.model_.vectorizer
+    assert n.model_.vectorizer.ngrams == 2
 
 
 def test_a_model_of_counts_takes_no_texts(run: Any, samples: Any, posts: None) -> None:
