@@ -44,6 +44,8 @@ from dhsk.samples import (
     parse_zero_rule,
 )
 from dhsk.samples.memory import are_texts, from_memory
+from dhsk.samples.names import shown
+from dhsk.samples.paths import Origin
 from dhsk.samples.refusals import in_pipelines
 from dhsk.samples.variance import width_of
 from dhsk.samples.weighted import MapName, fixed_map
@@ -278,12 +280,22 @@ class HeatEstimator(SavedEstimator):
         vectorizer = getattr(getattr(self, "model_", None), "vectorizer", None)
         if vectorizer is not None and are_texts(X):
             return open_samples(X, vectorizer=vectorizer)
+        if vectorizer is not None and isinstance(X, str) and not _is_a_file(X):
+            raise InputError(f"X is one text, {shown(X)}: give a list of texts, as [text]")
         return self._samples(self._validated(X, reset=False))
 
     def _sums(self, X: Any, fitted: Rows, coef: Floats, kernel: Kernel | None = None) -> Floats:
         """Products of the kernel matrix of samples and fitted rows with coefficients."""
         function = partial(_sums_of_block, kernel or self.kernel_, fitted, coef)
         return self._predicted(X, fitted, function, coef.shape[1], 8 * coef.shape[1])
+
+
+def _is_a_file(text: str) -> bool:
+    """Whether there is such a file, or a part of one, as a text of words is none."""
+    try:
+        return bool(Origin.of(text))
+    except InputError:
+        return False
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

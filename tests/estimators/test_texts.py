@@ -37,6 +37,15 @@ def test_a_model_of_words_predicts_texts(tmp_path: Path) -> None:
     counts = dhsk.open_samples(new, vectorizer=model.model_.vectorizer)
     (block,) = counts.blocks(10)
     assert model.predict(block).tolist() == ["cars", "space"]
+    with pytest.raises(dhsk.InputError, match=r"one text, 'a space moon': give a list of texts"):
+        model.predict("a space moon")
+    with pytest.raises(
+        dhsk.InputError, match=r"one text, 'the moon the moon .*\.\.\.': give a list"
+    ):
+        model.predict("the moon " * 5000)
+    (tmp_path / "new.txt").write_text("a moon")
+    with pytest.raises(dhsk.InputError, match="X is the name of a file"):
+        model.predict(str(tmp_path / "new.txt"))
 
 
 def test_models_of_numbers_do_not_print_texts() -> None:
