@@ -166,9 +166,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-_OF_SCIKIT_LEARN = {
+_MEANT = {
+    "GaussianProcessClassifier": "scikit-learn's CalibratedClassifierCV(dhsk.SVC())",
     "GaussianProcessRegressor": "HeatGaussianProcessRegressor",
     "GridSearchCV": "cross_validate",
+    "HeatSVR": "SVR(kernel='heat')",
     "KernelPCA": "HeatKernelPCA",
     "KernelRidge": "HeatKernelRidge",
     "LinearSVC": "SVC(kernel='linear')",
@@ -176,9 +178,12 @@ _OF_SCIKIT_LEARN = {
     "NuSVC": "SVC",
     "NuSVR": "SVR",
     "Nystroem": "NystromFeatures",
+    "NystromSVR": "NystromRidge",
+    "RandomizedSearchCV": "scikit-learn's, which takes estimators of dhsk",
+    "cross_val_predict": "cross_validate(...).out_of_fold(), or scikit-learn's",
     "cross_val_score": "cross_validate",
 }
-"""What scikit-learn's names are called here."""
+"""What names of scikit-learn, and some like those here, are called."""
 
 
 def __getattr__(name: str) -> Any:
@@ -197,7 +202,7 @@ def __getattr__(name: str) -> Any:
 def _did_you_mean(name: str) -> str:
     from difflib import get_close_matches
 
-    meant = _OF_SCIKIT_LEARN.get(name) or next(iter(get_close_matches(name, __all__, 1, 0.8)), "")
+    meant = _MEANT.get(name) or next(iter(get_close_matches(name, __all__, 1, 0.8)), "")
     return f": did you mean {meant}?" if meant else ""
 
 

@@ -36,7 +36,16 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("GridSearchCV", "cross_validate"), ("HeatSVM", "HeatSVC"), ("compute_grams", "compute_gram")],
+    [
+        ("GridSearchCV", "cross_validate"),
+        ("HeatSVM", "HeatSVC"),
+        ("compute_grams", "compute_gram"),
+        ("HeatSVR", r"SVR\(kernel='heat'\)"),
+        ("NystromSVR", "NystromRidge"),
+        ("GaussianProcessClassifier", r"scikit-learn's CalibratedClassifierCV\(dhsk.SVC\(\)\)"),
+        ("RandomizedSearchCV", "scikit-learn's, which takes estimators of dhsk"),
+        ("cross_val_predict", r"cross_validate\(...\).out_of_fold\(\), or scikit-learn's"),
+    ],
 )
 def test_a_name_of_scikit_learn_or_nearly_ours_says_which_is_meant(name: str, meant: str) -> None:
     """Others get no guess."""
