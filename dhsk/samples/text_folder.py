@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Final, NoReturn
 
 import numpy as np
@@ -15,6 +14,7 @@ from dhsk.errors import InputError, warn
 from dhsk.samples.format import Asked, Documents, Format, SamplesFile
 from dhsk.samples.names import listed
 from dhsk.samples.paths import Origin, packed, what_it_is
+from dhsk.systems import quoted
 from dhsk.units import counted
 
 TEXT_FILES = packed(".txt")
