@@ -47,10 +47,11 @@ class SVC(DropIn, ExactClassifier):
         Upper bound on the dual coefficients, above 0, which may be infinite; "auto" as for
         `HeatSVC`.
     kernel
-        "rbf", "linear", "poly", "sigmoid" or "precomputed" as in scikit-learn; "heat",
-        "parametrix" or "cosine" as for `HeatSVC`; a kernel of dhsk; or a function of two sets of
-        samples that makes their matrix. "sigmoid", and "poly" with `coef0` below 0, are not
-        positive semi-definite: as in LIBSVM, a fit may end at a point that is no optimum.
+        "rbf", "linear", "poly", "sigmoid" or "precomputed" as in scikit-learn; "heat", "parametrix"
+        or "cosine" as for `HeatSVC`, of square roots of proportions unless sphere_map="projective",
+        with which "cosine" is `cosine_similarity` of scikit-learn; a kernel of dhsk; or a function
+        of two sets of samples that makes their matrix. "sigmoid", and "poly" with `coef0` below 0,
+        are not positive semi-definite: as in LIBSVM, a fit may end at a point that is no optimum.
     degree, gamma, coef0, shrinking
     probability
         Deprecated, as in scikit-learn: fit ``CalibratedClassifierCV(SVC(), ensemble=False)`` for

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -114,6 +114,27 @@ def test_names_of_dhsk_and_its_kernels() -> None:
     assert given.kernel_ == kernel
     named = dhsk.SVC(gamma=0.5 / 400).fit(X, y)
     np.testing.assert_allclose(given.decision_function(X), named.decision_function(X), atol=1e-9)
+
+
+def test_cosines_of_scikit_learn_are_those_of_the_projective_map() -> None:
+    """As docs/svc.md says: by its name the kernel takes square roots of proportions first."""
+    X, y = digits(3)
+    theirs = SVC(kernel=cosine_similarity).fit(X, y).decision_function(X)
+    ours = dhsk.SVC(kernel="cosine", sphere_map="projective").fit(X, y).decision_function(X)
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
+    assert abs(dhsk.SVC(kernel="cosine").fit(X, y).decision_function(X) - theirs).max() > 0.1
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0])
+def test_a_class_without_weight_is_no_class(weight: float) -> None:
+    """Nor one that could be predicted; and one number is the weight of all."""
+    X, y = load_iris(return_X_y=True)
+    model = dhsk.SVC().fit(X, y, sample_weight=np.where(y == 2, weight, 1.0))
+    np.testing.assert_array_equal(model.classes_, [0, 1])
+    twice = dhsk.SVC().fit(X, y, sample_weight=2)
+    np.testing.assert_array_equal(
+        twice.decision_function(X), dhsk.SVC(C=2).fit(X, y).decision_function(X)
+    )
 
 
 def test_gamma_of_mapped_samples() -> None:
