@@ -364,6 +364,15 @@ def have_one_norm(rows: Rows) -> bool:
     return bool(np.isfinite(values_of(rows)).all()) and _same(_totals(squared))
 
 
+def are_tfidf(rows: Any) -> bool:
+    """Whether rows seem to be what TfidfVectorizer makes: sparse, of length 1, and no counts."""
+    values = values_of(rows)
+    if isinstance(rows, np.ndarray) or not values.size or not have_one_norm(rows):
+        return False
+    one = abs(_totals(rows * rows).max() - 1) <= _CLOSE
+    return bool(one and values.min() >= 0 and not _whole(values))
+
+
 def are_compositions(rows: Rows) -> bool:
     """Whether rows seem to be compositions: of one total, or counts whose totals differ."""
     values = values_of(rows)

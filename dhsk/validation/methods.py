@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 from dhsk.results.baselines import HOMES
 from dhsk.samples.images import EMBEDDED
-from dhsk.samples.looks import are_compositions
+from dhsk.samples.looks import are_compositions, are_tfidf
 from dhsk.samples.maps import clr_map
 
 TRIAL_ROUNDS: Final = 10
@@ -99,6 +99,9 @@ class Method:
         return 1.0 if getattr(fitted[-1], "n_iter_", rounds) < rounds else ROUNDS / rounds
 
 
+LOOKED_AT: Final = 500
+"""First samples by which rows of tf-idf are known."""
+
 LINEAR: Final = Step("LinearSVC", C=AT_C, random_state=0)
 LOGISTIC: Final = Step("LogisticRegression", C=AT_C, max_iter=1000)
 RBF: Final = Step("SVC", C=AT_C)
@@ -129,6 +132,9 @@ and 0.734 and 0.866."""
 
 OF_PROPORTIONS: Final = OF_COUNTS[2:]
 """Without those of sublinear weights."""
+
+OF_TFIDF: Final = (Method("LinearSVC", (LINEAR,)), *OF_PROPORTIONS[1:])
+"""The same of rows that have the weights of tf-idf already."""
 
 OF_COMPOSITIONS: Final = (
     Method(
@@ -195,6 +201,8 @@ OF_TABLES: Final = (
 def methods_for(X: Any) -> tuple[Method, ...]:
     """Methods that are common for samples, (N, dim), dense, where NaN stands for gaps, or CSR."""
     if not isinstance(X, np.ndarray):
+        if are_tfidf(X[:LOOKED_AT]):
+            return OF_TFIDF
         # The logarithms of sublinear weights turn below 0 what is below 1.
         return OF_COUNTS if not X.nnz or X.data.min() >= 1 else OF_PROPORTIONS
     if np.isnan(X).any():

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -39,6 +41,16 @@ def test_embeddings_get_svms_on_their_directions(monkeypatch: pytest.MonkeyPatch
     assert found.best is not None
     assert found.best.method in DIRECTIONS
     assert methods_for(X[:, : EMBEDDED - 1]) == methods.OF_TABLES
+
+
+def test_rows_of_tfidf_are_not_weighed_again() -> None:
+    """`LinearSVC` takes them as they are; proportions of norm 1 by their sum are weighed."""
+    counts = csr_array(np.random.default_rng(0).poisson(0.5, (60, 30)).astype(float))
+    codes = [one.code for one in methods_for(csr_array(TfidfTransformer().fit_transform(counts)))]
+    assert codes[0] == "LinearSVC(C={C}, random_state=0)"
+    assert not [one for one in codes if "Tfidf" in one]
+    assert methods_for(csr_array(Normalizer("l1").fit_transform(counts))) == methods.OF_PROPORTIONS
+    assert methods_for(counts) == methods.OF_COUNTS
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
