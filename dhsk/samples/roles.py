@@ -353,7 +353,8 @@ def _of_records(columns: Mapping[str, list[Any]]) -> str | None:
 
     They have as many digits, and do not all end in 0, as prices do.
     """
-    found = {k: list(map(number_of, v)) for k, v in columns.items() if are_numbers(v)}
+    numbers = {k: present_of(v) for k, v in columns.items() if are_numbers(v)}
+    found = {k: list(map(number_of, v)) for k, v in numbers.items() if v}
     whole = {k: v for k, v in found.items() if not any(value % 1 for value in v)}
     long = [
         k for k, v in whole.items()
