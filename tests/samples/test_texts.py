@@ -81,7 +81,6 @@ def write_folder(folder: Path, texts: list[str]) -> str:
         place = folder / "posts" / ("a" if n < 20 else "b")
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{n:03}.txt").write_bytes(text.encode())
-    (folder / "posts" / "a" / "notes.md").write_text("no text of ours")
     (folder / "posts" / ".hidden.txt").write_text("hidden")
     return str(folder / "posts")
 
@@ -143,7 +142,6 @@ def test_known_words_are_counted_and_others_ignored(
 def test_a_folder_is_read_as_by_load_files(texts: list[str], tmp_path: Path) -> None:
     """Subfolders are the classes, and ids are the paths."""
     source = write_folder(tmp_path, texts)
-    (Path(source) / "a" / "notes.md").unlink()  # load_files would read it
     expected = load_files(source, shuffle=False, encoding="utf-8")
     samples = dhsk.open_samples(source)
     ids = samples.ids(9)
