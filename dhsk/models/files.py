@@ -177,11 +177,14 @@ def _state_of_file(header: dict[str, Any], arrays: Arrays) -> FittedState:
         for name, value in header["parameters"].items()
     }
     dim = int(header["n_features"])
+    row_map = None if header["row_map"] is None else _map_of_spec(header["row_map"])
+    if row_map is not None:
+        require_shapes(feature_weights=(row_map.weights, (2, dim)))
     return FittedState(
         estimator=str(header["estimator"]),
         parameters=parameters,
         learnt=learnt,
-        row_map=None if header["row_map"] is None else _map_of_spec(header["row_map"]),
+        row_map=row_map,
         n_features=dim,
         feature_names=names_of_header(header, dim),
         notes=header["notes"],

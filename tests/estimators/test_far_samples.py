@@ -1,5 +1,6 @@
 """Drop-ins of scikit-learn on samples far from 0, as unix times are."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,19 @@ def test_unix_times_are_told_apart() -> None:
     rng = np.random.default_rng(0)
     times = np.column_stack([1.7e9 + rng.uniform(0, 100, 300), rng.normal(size=300)])
     labels = np.sin(times[:, 0] / 5) > 0
-    model = dhsk.SVC(C=100, gamma=0.05).fit(times, labels)
-    assert model.score(times, labels) > 0.95
-    np.testing.assert_array_equal(model.support_vectors_, times[model.support_])
+    for table in (times, times.astype(np.int64)):
+        model = dhsk.SVC(C=100, gamma=0.05).fit(table, labels)
+        assert model.score(table, labels) > 0.95
+        np.testing.assert_array_equal(model.support_vectors_, table[model.support_])
+
+
+def test_a_file_whose_means_are_of_other_features_is_refused(tmp_path: Path) -> None:
+    """As a damaged one."""
+    model = dhsk.SVR(gamma=0.5).fit(FAR, Y)
+    model._fitted_map = replace(model._fitted_map, weights=np.ones((2, 3)))
+    model.save(tmp_path / "model")
+    with pytest.raises(dhsk.InputError, match="damaged model: feature_weights has shape"):
+        dhsk.SVR.load(tmp_path / "model")
 
 
 def test_a_stored_matrix_is_of_centred_samples(tmp_path: Path) -> None:
