@@ -73,7 +73,8 @@ OTHERS = [
     dhsk.NystromRidge(),
     dhsk.NystromSVC(time_scale=0.5, random_state=0),
     dhsk.NystromSVC(),
-    dhsk.NystromSVC(kernel=GAUSSIAN, loss="logistic", selection="uniform"),
+    # By repeats and by weights, solutions differ by the tolerance: probabilities by 3e-5 at 1e-4.
+    dhsk.NystromSVC(kernel=GAUSSIAN, loss="logistic", selection="uniform", tol=1e-9),
 ]
 
 
