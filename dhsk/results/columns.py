@@ -1,13 +1,11 @@
 """Columns of results: the kernel and C, the score, and the certificate of a fit."""
 
-import csv
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from dhsk.objects.places import Place, written
 from dhsk.results.paired import deviation
 
 T = TypeVar("T")
@@ -175,14 +173,6 @@ def flat(columns: Row | Cell) -> dict[str, Any]:
     found = dict(vars(columns))
     proof = {name: found.pop(name) for name in _PROOF}
     return found | proof
-
-
-def write_rows(rows: Sequence[Row], path: Place) -> None:
-    """Write one row of results or more as a table; replace an existing file."""
-    with written(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(flat(rows[0])))
-        writer.writeheader()
-        writer.writerows(map(flat, rows))
 
 
 def summarise(rows: Iterable[Row]) -> tuple[Cell, ...]:

@@ -20,7 +20,6 @@ from dhsk.kernels.base import chosen_parameter
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import ClassWeight
 from dhsk.objects.places import Place, parse_place, scratch_in
-from dhsk.progress import OnProgress
 from dhsk.results.asked import SEARCHES, Choose, Fitting, Output, Refit, Search
 from dhsk.results.columns import Cell, bare, is_rest, rows_by_point, summarise
 from dhsk.results.decision import decide, rivals_in
@@ -245,7 +244,8 @@ def cross_validate(
         journal=places["journal"], scratch=scratch_in(places["journal"]),
     )  # fmt: skip
     with begun as (run, report), spent(run.journal) as seconds:
-        options = _options(run, report, output, asked, taken)
+        told = GridProgress(report, (asked is not False, output.eigenvalues is True, taken.fits))
+        options = _options(run, told, output, places["table"])
         make = EngineMaker(fit.zero_rows, low_rank, options)
         runs = make_runs(maps, square, grid, kernels_on, make)
         cost = partial(cost_of, runs, square, grid, options, low_rank, rounds, look=look)
@@ -254,7 +254,6 @@ def cross_validate(
         runs, halved = halving.run(runs, look=look)
         look_back(square, groups)
         winner, scores = _scores(grid, runs.tried, taken.choose)
-        options.report.write(scores["rows"])
         engine = runs.engine_of(winner)
         fitted = perf_counter()
         beside = baselines_of(square, grid, options, scores["rows"], asked, seconds())
@@ -264,7 +263,7 @@ def cross_validate(
         own = _parameters(scores["best"], fit, class_weight, low_rank)
         on_all = _refit(engine, winner, own, grid, held_out, options) if taken.fits else {}
         remove_stores(options)
-        options.report.end()
+        told.end()
     return CvResult(
         **vars(facts), **grid.described, **scores, **on_all, **halved.with_last(runs.search),
         version=version("dhsk"), created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -282,9 +281,7 @@ def _places(output: Output) -> dict[str, Place | None]:
     return found if store is None else found | {"store": parse_place("store", store)}
 
 
-def _options(
-    run: CvOptions, report: OnProgress, output: Output, asked: bool | None, taken: Refit
-) -> CvOptions:
+def _options(run: CvOptions, told: GridProgress, output: Output, table: Place | None) -> CvOptions:
     """Where engines compute, and what they keep; InputError in an array job."""
     if isinstance(run.client, ArrayJob):
         raise InputError(
@@ -292,11 +289,10 @@ def _options(
             "a client of Dask"
         )
     disk = None if output.disk is None else parse_bytes(output.disk, "disk")
-    later = asked is not False, output.eigenvalues is True, taken.fits
-    told = GridProgress(report, later, _places(output)["table"])
     return replace(
-        run, report=told, on_demand=output.store is None, disk=disk, eigenvalues=output.eigenvalues
-    )
+        run, report=told, table=table, on_demand=output.store is None, disk=disk,
+        eigenvalues=output.eigenvalues,
+    )  # fmt: skip
 
 
 def _timings(prepared: float, begin: float, fitted: float) -> Timings:

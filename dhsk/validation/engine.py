@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Indices
 from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
+from dhsk.objects.places import Place
 from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import RunFacts
 from dhsk.solvers.problems import MultiClass
@@ -29,10 +30,12 @@ class CvOptions(Run):
 
     report: GridProgress = field(default_factory=GridProgress)
     """Called with each event of progress."""
+    table: Place | None = None
+    """CSV file for the rows of finished kernels; None for no file."""
     on_demand: bool = False
     """Whether kernel values may be computed on demand, as no store was asked for."""
     earlier: tuple[Row, ...] = ()
-    """Rows of earlier rounds of a search."""
+    """Rows of earlier rounds of a search, which the table has too."""
     disk: int | None = None
     """Most bytes that products may take on disk; None for some, see `dhsk.validation.disk`."""
     stores_fit: bool = True

@@ -29,7 +29,7 @@ from dhsk.models.pair_fits import DECISIONS, PairSolver
 from dhsk.models.pair_tasks import MatrixProblem, PairFits
 from dhsk.models.train_exact import fit_model
 from dhsk.objects.places import Place
-from dhsk.results.columns import Certificate
+from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.ball import balls_about_few
@@ -53,6 +53,7 @@ from dhsk.validation.kernel_fits import (
     steepness,
 )
 from dhsk.validation.matrices import KernelMatrices, KernelMatrix
+from dhsk.validation.result import remove_rows, write_rows
 from dhsk.validation.search import SPREAD_COLUMNS, scaled, spread_of
 
 LEFT_OUT: Final = (
@@ -85,7 +86,9 @@ class ExactEngine:
         self._options = options
         self._resources = options.resources
         self._kept = Checkpoint(options.journal)
+        self._rows: list[Row] = []
         self._blocks: dict[tuple[Place, Kernel], ClassBlocks] = {}
+        self._stale = options.table  # of an earlier grid; it stays if the samples are refused
         tests = [test.tolist() for _, test in grid.folds]
         self._name = name_of(grid, grid.weights, tests)
         square = matrices.square
@@ -152,9 +155,11 @@ class ExactEngine:
                 self._matrices.gram(kernel)
         matrices = self._matrices.of(kernels)
         self.prepared += perf_counter() - begin
-        self._options.report.begin_table()
+        remove_rows(self._stale)
+        self._stale = None
         problems = [self._problem(one, grid) for one in matrices]
         found: dict[int, Cells] = {}
+        before = self._rows
         C_scaled = grid.C if grid.in_spreads else None
         for way, some in product(grid.ways, groups_of(problems)):
             own = [matrices[k] for k in some], [problems[k] for k in some]
@@ -162,6 +167,9 @@ class ExactEngine:
                 k = some[number]
                 found[k] = found[k].with_more(cells) if k in found else cells
                 self._options.report.scored(cells.rows)
+                self._rows = [*before, *(row for k in sorted(found) for row in found[k].rows)]
+                if self._options.table is not None:
+                    write_rows([*self._rows, *self._options.earlier], self._options.table)
         tried: list[Kernel | None] = [*kernels] or [None]
         return [TriedKernel(tried[k], list(one.C), found[k]) for k, one in enumerate(problems)]
 

@@ -9,10 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from dhsk.models.pair_fits import DECISIONS
-from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, ignore
 from dhsk.report.running import tell_found
-from dhsk.results.columns import ONE_VS_REST, Row, rows_by_point, summarise, write_rows
+from dhsk.results.columns import ONE_VS_REST, Row, rows_by_point, summarise
 from dhsk.results.decision import decide
 from dhsk.results.parts import ChoiceOfBest, Results, SamplesSummary, Timings
 from dhsk.run_progress import RunProgress, passes_reported
@@ -48,15 +47,10 @@ class GridProgress(RunProgress):
         Receives the events.
     later
         Whether common methods, eigenvalues, and a model of all samples come after the kernels.
-    table
-        CSV file for the rows of finished kernels; None for no file.
     """
 
     def __init__(
-        self,
-        report: OnProgress = ignore,
-        later: tuple[bool, bool, bool] = (False, False, False),
-        table: Place | None = None,
+        self, report: OnProgress = ignore, later: tuple[bool, bool, bool] = (False, False, False)
     ) -> None:
         super().__init__(report)
         for name, comes in zip((METHODS, EIGENVALUES, MODEL), later, strict=True):
@@ -72,15 +66,10 @@ class GridProgress(RunProgress):
         self._prefix, self._fold = "", -1
         self._rows: dict[tuple[str, float, int | None], dict[int, Row]] = {}
         self._grid: Grid | None = None
-        self._table = table
-        self._earlier: Sequence[Row] = ()
 
-    def begin(self, grid: Grid, ranks: Any = None, earlier: Sequence[Row] = ()) -> None:
-        """Begin a grid; of low rank, each kernel is fitted at some ranks, all pairs together.
-
-        The table has the rows of earlier rounds of a search too.
-        """
-        self._grid, self._earlier = grid, earlier
+    def begin(self, grid: Grid, ranks: Any = None) -> None:
+        """Begin a grid; of low rank, each kernel is fitted at some ranks, all pairs together."""
+        self._grid = grid
         self._folds, self._C, self._decided = len(grid.folds), len(grid.C), ranks is None
         self._work = grid.work if ranks is None else len(ranks)
 
@@ -157,19 +146,7 @@ class GridProgress(RunProgress):
                 if np.isfinite(mean):
                     self.best = mean if self.best is None else max(self.best, mean)
         if more:
-            self.write(self._finished)
             tell_found(self.so_far)
-
-    def begin_table(self) -> None:
-        """Remove the table of an earlier grid, now that no sample will be refused."""
-        # A read-only disk fails even without the file.
-        if self._table is not None and not self._rows and self._table.exists():
-            self._table.unlink()
-
-    def write(self, rows: Sequence[Row]) -> None:
-        """Write the table anew, with the rows of earlier rounds."""
-        if self._table is not None:
-            write_rows([*rows, *self._earlier], self._table)
 
     @property
     def _finished(self) -> list[Row]:

@@ -345,7 +345,7 @@ class Halving:
         told = GridProgress(options.report)
         told.on = f" on {n:,} samples"
         store = options.store / f"sample-{n}"
-        own = replace(options, report=told, store=store, on_demand=True)
+        own = replace(options, report=told, store=store, table=None, on_demand=True)
         # Of the fewest samples a kernel takes seconds, and many classes thousands of small files.
         own = replace(own, keeps_fits=bool(before.rounds))
         maker = replace(self.maker, low_rank=None, options=own)

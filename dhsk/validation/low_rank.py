@@ -29,7 +29,7 @@ from dhsk.nystrom.approximation import PREFIX as LANDMARKS
 from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.nystrom.room import computed_on_device
 from dhsk.progress import OnProgress
-from dhsk.results.columns import Certificate
+from dhsk.results.columns import Certificate, Row
 from dhsk.results.low_rank import SELECTIONS, LowRank
 from dhsk.results.parts import RunFacts, SamplesSummary
 from dhsk.run_progress import RunProgress
@@ -42,6 +42,7 @@ from dhsk.validation.fold_fits import FoldFits
 from dhsk.validation.grid import Grid
 from dhsk.validation.grid_progress import FITS
 from dhsk.validation.input import Square
+from dhsk.validation.result import remove_rows, write_rows
 from dhsk.validation.search import scaled
 
 
@@ -89,8 +90,10 @@ class LowRankEngine:
         self._seed = low_rank.random_state
         self._scan: Scan | None = None
         self._checked: set[SphereMap] = set()
+        self._rows: list[Row] = []
         self._plan: list[tuple[str, str]] = []
         check_factors(grid.C, grid.weights)
+        self._stale = options.table  # of an earlier grid; it stays if the samples are refused
 
     def needs(self, kernels: Sequence[Kernel]) -> Needs:
         """Memory at the largest rank, on workers about that of this process and theirs."""
@@ -116,7 +119,8 @@ class LowRankEngine:
             self._checked.add(sphere_map)
         assert self._scan is not None  # there is a kernel
         self.prepared += perf_counter() - begin
-        told.begin_table()
+        remove_rows(self._stale)
+        self._stale = None
         found = []
         for kernel in kernels:
             for rank in self._low_rank.ranks:
@@ -124,6 +128,9 @@ class LowRankEngine:
                 with told.part(FITS, grid.columns):
                     found.append(self._try(kernel, rank, self._scan.fingerprint, grid))
                 told.scored(found[-1].cells.rows)
+                self._rows += found[-1].cells.rows
+                if self._options.table is not None:
+                    write_rows([*self._rows, *self._options.earlier], self._options.table)
         return found
 
     def _row_map(self, kernel: Kernel | None) -> RowMap:

@@ -1,7 +1,8 @@
 """What `cross_validate` returns: typed results that can be printed, tabled, written and read."""
 
+import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
@@ -12,7 +13,7 @@ from dhsk.objects.places import Place, parse_place, written
 from dhsk.report import write_report
 from dhsk.report.cells import results_html
 from dhsk.report.words import metric, named, score
-from dhsk.results.columns import flat, write_rows
+from dhsk.results.columns import Row, flat
 from dhsk.results.parts import Results
 from dhsk.results.repeats import best_of_families, repeats_of, spread_of_repeats
 from dhsk.results.schema import encoded, read_results
@@ -262,3 +263,17 @@ class CvResult(Results):
             return read_results(cls, parse_json(parse_place("path", path).read_bytes()))
         except ValueError as error:
             raise InputError(f"{path}: {error}") from error
+
+
+def remove_rows(path: Place | None) -> None:
+    """Remove a table that an earlier grid left, if there is one."""
+    if path is not None and path.exists():  # a read-only disk fails even without the file
+        path.unlink()
+
+
+def write_rows(rows: Sequence[Row], path: Place) -> None:
+    """Write one row of results or more as a table; replace an existing file."""
+    with written(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(flat(rows[0])))
+        writer.writeheader()
+        writer.writerows(map(flat, rows))

@@ -8,6 +8,7 @@ from dhsk.costs import FEW
 from dhsk.errors import InputError
 from dhsk.gram.derive import product_kernel
 from dhsk.kernels import CosineKernel, Kernel
+from dhsk.objects.places import Place
 from dhsk.results.columns import CLR, MAP_OF, Row, prefix_under, rows_by_point, summarise
 from dhsk.results.decision import highest
 from dhsk.results.low_rank import LowRank
@@ -28,6 +29,7 @@ from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
 from dhsk.validation.low_rank import LowRankEngine
 from dhsk.validation.matrices import KernelMatrices, keeps_rows
+from dhsk.validation.result import write_rows
 from dhsk.validation.stages import Finalist, Stages, Wanted, rows_of
 from dhsk.validation.weighted import WeightedEngine
 
@@ -133,7 +135,7 @@ class EngineMaker:
         options = self.options
         if folder is not None:
             assert options.store is not None  # `cross_validate` makes a temporary one
-            options = replace(options, store=options.store / folder)
+            options = replace(options, store=options.store / folder, table=None)
         if self.low_rank is not None:
             return LowRankEngine(square, sphere_map, self.zero_rows, self.low_rank, grid, options)
         on_rows = keeps_rows(square, grid, options)
@@ -146,8 +148,7 @@ def make_runs(
 ) -> "Runs":
     """Stages under each map, and their kernels; those that are not spherical run once."""
     told, on_rows = maker.options.report, keeps_rows(square, grid, maker.options)
-    earlier = maker.options.earlier
-    told.begin(grid, None if maker.low_rank is None else maker.low_rank.ranks, earlier)
+    told.begin(grid, None if maker.low_rank is None else maker.low_rank.ranks)
     plain = kernels_on(square, maps.fixed) if maps.plain else []
     weighed: list[Kernel] = []
     ratios: list[Kernel] = []
@@ -182,7 +183,7 @@ def make_runs(
     if ratios:
         engine = sized.make(square, MAP_OF[CLR], grid, len(ratios), MAP_OF[CLR])
         runs.append((Stages(engine, square, grid, told, CLR), ratios))
-    return Runs(runs, disk, earlier)
+    return Runs(runs, disk, maker.options.table, maker.options.earlier)
 
 
 def _divided(kernels: Sequence[Kernel], learnt: MapName) -> tuple[list[Kernel], list[Kernel]]:
@@ -214,15 +215,18 @@ class Runs:
     runs: Sequence[Run]
     disk: DiskNeed
     """Disk of all products."""
+    table: Place | None
+    """File for all rows, if there are several runs: the engine writes those of one."""
     earlier: tuple[Row, ...] = ()
-    """Rows of earlier rounds of a search."""
+    """Rows of earlier rounds of a search, which the table has too."""
 
     def run(self, *, look: bool) -> None:
-        """Try everything."""
+        """Try everything; rows of several runs are written to a table together."""
         wanted = [Wanted(kernels, look) for _, kernels in self.runs]
         later = [len(own.kernels) + own.searched for own in wanted]
         for number, (stages, _) in enumerate(self.runs):
             stages.run(replace(wanted[number], later=sum(later[number + 1 :])))
+        self._write()
 
     def finish(self, finalists: Mapping[str, Sequence[Finalist]], why: str) -> None:
         """Try kernels at values of C of their own, by the prefix of their map."""
@@ -236,6 +240,7 @@ class Runs:
                 later_columns=sum(other.columns_of(finals) for other, finals in others),
             )
             stages.finish(some, wanted, why)
+        self._write()
 
     def extend(self) -> None:
         """Try larger or smaller C, in units of the spread, while that pays."""
@@ -243,6 +248,12 @@ class Runs:
             rows = rows_of(self.tried)
             best = rows_by_point(rows)[highest(summarise(rows)).point]
             stages.extend(Wanted([], look=False), best, self.earlier)
+        self._write()
+
+    def _write(self) -> None:
+        """Write the rows of several runs together; those of one are written by its engine."""
+        if self.table is not None and any(stages.prefix for stages, _ in self.runs):
+            write_rows([*rows_of(self.tried), *self.earlier], self.table)
 
     @property
     def tried(self) -> list[TriedKernel]:
