@@ -96,7 +96,7 @@ def test_other_systems(script: Any, kind: str, lines: list[str]) -> None:
 def test_missing_package_is_named(monkeypatch: Any) -> None:
     """The extra to install is said."""
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
-    with pytest.raises(dhsk.InputError, match=r"pip install 'dhsk\[slurm\]'"):
+    with pytest.raises(dhsk.InputError, match=r'pip install "dhsk\[slurm\]"'):
         dhsk.connect("slurm")
 
 

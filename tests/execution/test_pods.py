@@ -60,5 +60,5 @@ def test_no_api_server_is_named(monkeypatch: Any, tmp_path: Path) -> None:
 def test_missing_package_is_named(monkeypatch: Any) -> None:
     """The extra to install is said."""
     monkeypatch.setitem(__import__("sys").modules, "dask_kubernetes.operator", None)
-    with pytest.raises(dhsk.InputError, match=r"pip install 'dhsk\[kubernetes\]'"):
+    with pytest.raises(dhsk.InputError, match=r'pip install "dhsk\[kubernetes\]"'):
         dhsk.connect("kubernetes", image="dhsk:1")
