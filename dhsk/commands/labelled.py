@@ -179,7 +179,7 @@ def _rows_of(samples: Samples, names: list[str], column: str, others: Table) -> 
             f"column {column}: add what is missing, or leave these samples out"
         )
     if verbosity() >= Verbosity.USUAL:
-        more = len(values) - len(names)
+        more = len(values) - len(set(names))
         unused = f", and {counted(more, 'row')} of others left out" if more else ""
         click.echo(f"dhsk: rows of {where} are taken by column {column}{unused}", err=True)
     return [place[name] for name in names]
@@ -194,16 +194,16 @@ def _check_others(samples: Samples, others: Table, labels: str) -> None:
             continue
         if _are_texts(values):
             continue
-        where, known = others.origin.path, set(names)
+        where, found = others.origin.path, set(values)
         if _in_another_order(names, values):
-            absent = next(name for name in names if name not in set(values))
+            absent = [name for name in names if name not in found]
+            lacks = f", and not those of others, such as {shown(absent[0])}" if absent else ""
             raise InputError(
-                f"column {column} of {where} has the names of {len(known & set(values))} of "
-                f"{counted(len(names), 'sample')} of {samples.source}, in another order, and none "
-                f"of the others, such as {shown(absent)}: write the names alike, or leave that "
-                "column out if labels go row by row"
+                f"column {column} of {where} has the names of {len(names) - len(absent)} of "
+                f"{counted(len(names), 'sample')} of {samples.source}, in another order{lacks}"
+                ": write the names alike, or leave that column out if labels go row by row"
             )
-        if not known & set(values):
+        if found.isdisjoint(names):
             warn(
                 f"no value of column {column} of {where} is the name of a sample of "
                 f"{samples.source} ({shown(values[0])}, but {shown(names[0])}): they are taken row "
@@ -246,9 +246,11 @@ def _refuse_other_spelling(samples: Samples, others: Table) -> None:
             )
             what, mend = "leading zeros", "alike, as text"
             if not numbers:
-                signs = name.casefold() != other.casefold()
-                what = "signs" if signs else "capitals"
-                mend = "alike; R changes them unless check.names = FALSE" if signs else "alike"
+                other_signs = name.casefold() != other.casefold()
+                what = "characters" if other_signs else "capitals"
+                mend = (
+                    "alike; R changes them unless check.names = FALSE" if other_signs else "alike"
+                )
             raise InputError(
                 f"column {column} of {others.origin.path} names the samples of {samples.source} "
                 f"with other {what} ({shown(other)} is {shown(name)}), in another order: write the "
@@ -264,7 +266,7 @@ def _bare(name: str, *, numbers: bool) -> str:
 
 
 def _refuse_other_rows(samples: Samples, others: Table) -> None:
-    """Refuse a feature that both tables have, with values of its own for each row, otherwise."""
+    """Refuse a column of both tables whose values tell that the rows are in another order."""
     rows, texts = _table_of(samples), _text_column(samples)
     for name in [] if rows is None else others.names:
         if rows is None or name not in rows.names:
@@ -356,15 +358,17 @@ def _column_of_names(samples: Samples, others: Table) -> str | None:
     for name in likely:
         if _are_names(names, list(others.written(name))):
             return name
-    if _are_numbers(known) or _repeats(names):
+    if _are_numbers(known):
         return None
-    shared = (name for name, values in head.items() if _has_most(set(values), known))
-    return next((n for n in shared if _have_repeats(known, list(others.written(n)))), None)
+    words = (name for name, values in head.items() if not _are_numbers(values))
+    return next((n for n in words if _have_repeats(names, list(others.written(n)))), None)
 
 
-def _have_repeats(known: Set[str], values: list[str]) -> bool:
-    """Whether values are the names of most samples, some of them more than once."""
-    return len(set(values)) < len(values) and _has_most(known, set(values))
+def _have_repeats(names: list[str], values: list[str]) -> bool:
+    """Whether values are the names of most samples, and some names or values stand twice."""
+    known, found = set(names), set(values)
+    twice = len(known) < len(names) or len(found) < len(values)
+    return twice and _has_most(known, found)
 
 
 def _are_names(names: list[str], values: list[str]) -> bool:

@@ -166,11 +166,11 @@ def doubt_of_totals(
     if ahead.mean() <= _ERRORS * ahead.std() / np.sqrt(size):
         return None
     return (
-        f"the sums of rows alone tell the classes apart better than all that the "
-        f"{row_map.sphere_map} map leaves, which forgets them: by {_NEIGHBOURS} nearest neighbours "
-        f"{by_totals.mean():.2f} of {size} samples are right, against {by_images.mean():.2f}. Take "
-        "a Gaussian kernel on scaled columns (sphere_map='scaled', --map scaled), or compare by "
-        "dhsk.cross_validate (dhsk cv)"
+        f"the sums of rows, which the {row_map.sphere_map} map forgets, predict the classes better "
+        f"than what it keeps: {_NEIGHBOURS} nearest neighbours by sums are right for "
+        f"{by_totals.mean():.2f} of {size} samples, by mapped samples for {by_images.mean():.2f}. "
+        "Take a Gaussian kernel on scaled columns (sphere_map='scaled', --map scaled), or compare "
+        "both by dhsk.cross_validate (dhsk cv)"
     )
 
 

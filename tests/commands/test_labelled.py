@@ -129,8 +129,8 @@ def test_columns_in_another_order_keep_their_names(run: Run) -> None:
     [
         ("K{:03}", "k{:03}", "other capitals ('k000' is 'K000'), in another order"),
         ("{:03}", "{}", "other leading zeros ('0' is '000'), in another order"),
-        ("S-{}", "S.{}", "other signs ('S.0' is 'S-0'), in another order"),
-        ("{}a", "X{}a", "other signs ('X0a' is '0a'), in another order"),
+        ("S-{}", "S.{}", "other characters ('S.0' is 'S-0'), in another order"),
+        ("{}a", "X{}a", "other characters ('X0a' is '0a'), in another order"),
     ],
 )
 def test_names_that_are_spelt_otherwise(run: Run, names: str, others: str, told: str) -> None:
@@ -167,6 +167,17 @@ def test_names_that_are_missing_or_twice(run: Run) -> None:
         assert f"of y.csv are both 's60' by column {own}, which names the samples" in err
 
 
+def test_names_of_samples_that_repeat_take_one_label(run: Run) -> None:
+    """Rows of one patient, whose label is in one row of a table in another order."""
+    write_samples([f"p{k // 2}" for k in range(40)])
+    words = f"train x.csv --id-column SampleID --labels y.csv:status {LINEAR} --out m".split()
+    patients = [f"p{k}" for k in range(60)]  # also of others
+    labels = pd.DataFrame({"status": LABELS[:30] * 2}, index=patients).rename_axis("patient")
+    labels.sample(frac=1, random_state=0).to_csv("y.csv")
+    code, _, err = run(*words)
+    assert (code, "taken by column patient, and 40 rows of others left out" in err) == (DONE, True)
+
+
 def test_names_of_a_part_are_no_order_of_all(run: Run) -> None:
     """Labels are not taken row by row where some names say that the order is another."""
     write_samples(NAMES)
@@ -178,7 +189,7 @@ def test_names_of_a_part_are_no_order_of_all(run: Run) -> None:
     code, _, err = run(*words[:-1], "other")
     assert code == BAD_INPUT
     said = "column id of y.csv has the names of 10 of 40 samples of x.csv, in another order"
-    assert f"{said}, and none of the others, such as 's70': write the names alike" in err
+    assert f"{said}, and not those of others, such as 's70': write the names alike" in err
 
 
 def test_numbers_of_samples_in_both_tables(run: Run) -> None:
